@@ -1,0 +1,159 @@
+"""The document that comes back from the Spark driver: what each run did, or why it did not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from airflow_provider_replacewhere.errors import RequestError, ReplaceWhereError, error_from_json
+
+REPORT_VERSION = 1
+
+
+class Mode(StrEnum):
+    """How much of the target a run replaces."""
+
+    NO_OP = "NO_OP"
+    INCREMENTAL = "INCREMENTAL"
+    FULL_RECOMPUTE = "FULL_RECOMPUTE"
+    FULL_REFRESH = "FULL_REFRESH"
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What one run of one flow did to its target.
+
+    Instants are ISO 8601 in UTC. ``window`` and ``replaced`` are SQL with constants only; ``replaced`` is None where
+    nothing was written. Counts are None where Delta's statistics do not tell them.
+
+    :param reasons: why the run recomputed what it did, each ``{"reason": NAME, …the data behind it}``
+    :param source_versions: by table name or path, the Delta version read; None for a source without versions
+    :param target_version: the target's version after the run
+    :param predicate: the predicate as written, of the flow or of the override
+    :param override: whether that predicate was an override
+    :param expectations: by expectation, ``{"action": …, "violations": n}``
+    :param evaluated: parts of the predicate that are not deterministic, with the value that this run used
+    """
+
+    flow: str
+    target: str
+    run_id: str
+    mode: Mode
+    reasons: tuple[Mapping[str, Any], ...]
+    window: str
+    replaced: str | None
+    as_of: str
+    time_zone: str
+    predicate: str
+    override: bool
+    definition_hash: str
+    source_versions: Mapping[str, int | None]
+    target_version: int | None
+    rows_deleted: int | None
+    rows_written: int | None
+    rows_unchanged: int | None
+    bytes_written: int | None
+    planning_information: Mapping[str, Any]
+    token: str
+    started_at: str
+    finished_at: str
+    evaluated: Mapping[str, str] = field(default_factory=dict)
+    expectations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    columns_added: tuple[str, ...] = ()
+    dry_run: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values only: fit for XCom, the ledger and the commit."""
+        value = asdict(self)
+        value["mode"] = str(self.mode)
+        value["reasons"] = [dict(r) for r in self.reasons]
+        value["columns_added"] = list(self.columns_added)
+        return value
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> RunReport:
+        """:raises RequestError: a part is missing or one too many"""
+        try:
+            return cls(
+                **{
+                    **value,
+                    "mode": Mode(value["mode"]),
+                    "reasons": tuple(value["reasons"]),
+                    "columns_added": tuple(value["columns_added"]),
+                }
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise RequestError(f"The run report cannot be read: {error}.") from error
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A flow whose run failed; its target is as it was."""
+
+    flow: str
+    target: str
+    run_id: str
+    error: Mapping[str, Any]
+    started_at: str
+    finished_at: str
+
+    def exception(self) -> ReplaceWhereError:
+        return error_from_json(dict(self.error))
+
+
+@dataclass(frozen=True)
+class JobOutcome:
+    """What one Spark application did: the reports of the runs that ended well, and the failures.
+
+    :param error: what stopped the application before or outside any flow
+    """
+
+    run_id: str
+    reports: tuple[RunReport, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    error: Mapping[str, Any] | None = None
+
+    def raise_for_failure(self) -> None:
+        """:raises ReplaceWhereError: the application, or one of its runs, failed"""
+        if self.error is not None:
+            raise error_from_json(dict(self.error))
+        if self.failures:
+            raise self.failures[0].exception()
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "version": REPORT_VERSION,
+                "run_id": self.run_id,
+                "reports": [report.to_json() for report in self.reports],
+                "failures": [asdict(failure) for failure in self.failures],
+                "error": self.error,
+            },
+            indent=1,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> JobOutcome:
+        """:raises RequestError: the document is cut off, of another version, or lacks a part"""
+        try:
+            value = json.loads(text)
+            version = value["version"]
+            if version != REPORT_VERSION:
+                raise RequestError(
+                    f"The run report has version {version}; this worker reads version {REPORT_VERSION}.",
+                    hint="Let the worker and the driver run the same version of airflow-provider-replacewhere.",
+                )
+            return cls(
+                run_id=value["run_id"],
+                reports=tuple(RunReport.from_json(r) for r in value["reports"]),
+                failures=tuple(Failure(**f) for f in value["failures"]),
+                error=value["error"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise RequestError(
+                f"The run report is not a report document ({len(text)} characters): {error}.",
+                hint="The driver may have ended while it wrote it; the Delta commit's own metadata tells what was written.",
+            ) from error

@@ -1,0 +1,145 @@
+"""The document that goes from the worker to the Spark driver: everything that a run is to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.text import Document
+
+REQUEST_VERSION = 1
+REFRESH_POLICIES = ("auto", "incremental", "incremental_strict", "full")
+NULL_KEY_POLICIES = ("fail", "drop", "include")
+
+
+@dataclass(frozen=True)
+class Override:
+    """A predicate for one run, in place of the flow's own."""
+
+    flow_name: str
+    predicate_override: str
+
+
+@dataclass(frozen=True)
+class FlowArguments:
+    """A flow given as operator arguments instead of in a file."""
+
+    target: str
+    replace_where: str
+    query: str
+    partitioned_by: tuple[str, ...] = ()
+    clustered_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which task of which Dag run asks. All None outside Airflow."""
+
+    dag_id: str | None = None
+    dag_run_id: str | None = None
+    task_id: str | None = None
+    map_index: int | None = None
+    try_number: int | None = None
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What one Spark application is to do.
+
+    :param run_id: the application's own id; each flow's run is ``<run_id>/<flow>``
+    :param as_of: the instant that all time functions see; aware
+    :param documents: pipeline files, SQL or Python, as texts
+    :param arguments: a flow given as arguments, beside or instead of files
+    :param time_zone: IANA name for flows that do not name one
+    :param overrides: predicates for this run only
+    :param select: targets to run; empty: all flows of the pipeline
+    :param full_refresh: targets whose whole table is replaced by what the query gives for the window
+    :param allow_full_refresh: whether that may lose rows outside the window
+    :param root: folder of the directory catalog; None: names are resolved by Spark's own catalog
+    :param allow_missing_columns: whether a target's column that the query does not give may be filled with NULL
+    :param previous: by target's name, the last successful run's report as JSON (the ledger slice)
+    :param report_uri: where the driver puts the outcome
+    :param dry_run: plan only, write nothing
+    """
+
+    run_id: str
+    as_of: datetime
+    documents: tuple[Document, ...] = ()
+    arguments: FlowArguments | None = None
+    time_zone: str = "UTC"
+    overrides: tuple[Override, ...] = ()
+    select: tuple[str, ...] = ()
+    full_refresh: tuple[str, ...] = ()
+    allow_full_refresh: bool = False
+    refresh_policy: str = "auto"
+    null_keys: str | None = None
+    root: str | None = None
+    allow_missing_columns: bool = False
+    previous: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    report_uri: str | None = None
+    identity: Identity = Identity()
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        if self.as_of.tzinfo is None:
+            raise RequestError(
+                f"as_of is {self.as_of.isoformat()}, which names no time zone.",
+                hint="Give an instant, such as 2026-03-10T00:00:00+00:00.",
+            )
+        _one_of("refresh_policy", self.refresh_policy, REFRESH_POLICIES)
+        if self.null_keys is not None:
+            _one_of("null_keys", self.null_keys, NULL_KEY_POLICIES)
+
+    def to_json(self) -> str:
+        """The request as a JSON document with a version."""
+        value = asdict(replace(self, previous={}))
+        value["previous"] = {target: dict(report) for target, report in self.previous.items()}
+        value["as_of"] = self.as_of.isoformat()
+        return json.dumps({"version": REQUEST_VERSION, **value}, indent=1, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunRequest:
+        """The request of a JSON document.
+
+        :raises RequestError: the document is cut off, of another version, or lacks a part
+        """
+        try:
+            value = json.loads(text)
+            version = value.pop("version")
+        except (ValueError, AttributeError, KeyError) as error:
+            raise RequestError(
+                f"The run request is not a request document ({len(text)} characters): {error}.",
+                hint="It may have been cut off in transit; run the task again.",
+            ) from error
+        if version != REQUEST_VERSION:
+            raise RequestError(
+                f"The run request has version {version}; this driver reads version {REQUEST_VERSION}.",
+                hint="Let the worker and the driver run the same version of airflow-provider-replacewhere.",
+            )
+        try:
+            arguments = value.pop("arguments")
+            return cls(
+                as_of=datetime.fromisoformat(value.pop("as_of")),
+                documents=tuple(Document(**d) for d in value.pop("documents")),
+                arguments=FlowArguments(**_tuples(arguments)) if arguments else None,
+                overrides=tuple(Override(**o) for o in value.pop("overrides")),
+                identity=Identity(**value.pop("identity")),
+                **_tuples(value),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise RequestError(f"The run request lacks a part or has one too many: {error}.") from error
+
+
+def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:
+    if value not in valid:
+        raise RequestError(f"{name} is {value!r}.", hint=f"Valid are {', '.join(valid)}.")
+
+
+def _tuples(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
