@@ -1,0 +1,66 @@
+# One line per step; `make` alone lists the targets. VENV= puts the environment elsewhere, PYTHON= picks the interpreter.
+
+VENV    ?= .venv
+PYTHON  ?= $(shell command -v python3.11 || command -v python3)
+LINES   := 2.11 3.0 3.1 3.2 3.3
+BIN     := $(VENV)/bin
+READY   := $(VENV)/.ready
+PIP     := $(BIN)/python -m pip --disable-pip-version-check -q
+
+# Jobs, tests and tools all find this environment's programs (spark-submit, airflow) first.
+export PATH := $(abspath $(BIN)):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test lint types imports check format coverage matrix $(LINES:%=matrix-%) build wheel-test clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z%.-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+env: $(READY) ## create the environment and fetch Delta's jars, once
+
+$(READY): pyproject.toml constraints/dev.txt tools/fetch_jars.py
+	@test -x $(BIN)/python || { echo "env: creating $(VENV) with $(PYTHON)"; $(PYTHON) -m venv $(VENV); }
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "env: Python 3.11 or later is needed; say which: make env PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "env: installing the pinned packages (minutes the first time)"
+	@$(PIP) install -c constraints/dev.txt -e '.[spark,fast,postgres,dev]'
+	@$(BIN)/python tools/fetch_jars.py
+	@touch $@
+
+demo: $(READY) ## run the main job: a flow over two days with late rows, and a backfill
+	@$(BIN)/python -m tools.demo
+
+test: $(READY) ## run the whole test suite
+	@$(BIN)/python -m tools.run_tests unit spark airflow e2e
+
+lint: $(READY) ## ruff: rules and format
+	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check . && echo "lint: ok"
+
+format: $(READY) ## ruff: repair what can be repaired
+	@$(BIN)/ruff check -q --fix . ; $(BIN)/ruff format -q .
+
+types: $(READY) ## mypy --strict
+	@$(BIN)/mypy --no-error-summary && echo "types: ok"
+
+imports: $(READY) ## the contract between the floors
+	@$(BIN)/lint-imports --no-logo >$(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
+	@echo "imports: ok"
+
+check: lint types imports ## lint, types and imports
+
+coverage: $(READY) ## branch coverage of the pure floors
+	@$(BIN)/python -m pytest -q tests/unit --cov --cov-report=term
+
+matrix: $(LINES:%=matrix-%) ## the Airflow-side tests on every Airflow line
+
+$(LINES:%=matrix-%): matrix-%: $(READY)
+	@$(BIN)/python -m tools.matrix $*
+
+build: $(READY) ## the wheel and the source archive, in dist/
+	@rm -rf dist && $(BIN)/python -m build -q . && ls dist
+
+wheel-test: build ## install the wheel alone in a clean environment
+	@$(BIN)/python -m tools.wheel_test
+
+clean: ## remove what was built here (the environment stays)
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov spark-warehouse metastore_db
