@@ -1,0 +1,297 @@
+"""The ledger: runs are appended, never changed, and read back as folds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.history import schema
+from airflow_provider_replacewhere.history.database import Database
+from airflow_provider_replacewhere.history.records import Event, EventKind, Run, RunStatus, fold, target_key
+from airflow_provider_replacewhere.history.tables import counter, events
+from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
+from airflow_provider_replacewhere.planning.request import Identity
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL, Connection, RowMapping
+
+
+class HistoryStore:
+    """The ledger in a database: SQLite, PostgreSQL or MySQL.
+
+    Opening it costs nothing. Its first use checks the schema and migrates it if need be. Every method raises
+    :class:`~..errors.HistoryError` where the database does not answer, and :class:`~..errors.HistorySchemaError` where
+    its schema cannot be used.
+
+    :param url: SQLAlchemy URL, such as ``sqlite:////data/history.db`` or ``postgresql://user:password@host/database``
+    :raises RequestError: the URL is none, names a database that is not supported, or its driver is not installed
+    """
+
+    def __init__(self, url: str | URL) -> None:
+        self._database = Database(url)
+        self._ready = False
+
+    @property
+    def url(self) -> str:
+        """Where the ledger is, without the password."""
+        return self._database.label
+
+    def migrate(self) -> None:
+        """Bring the schema to the newest version; nothing to do is no error. Safe in several processes at once."""
+        schema.migrate(self._database)
+        self._ready = True
+
+    def started(
+        self,
+        run_id: str,
+        flow: str,
+        target: str,
+        *,
+        as_of: datetime | None = None,
+        predicate: str | None = None,
+        override: bool | None = None,
+        window: str | None = None,
+        definition_hash: str | None = None,
+        token: str | None = None,
+        identity: Identity = Identity(),
+    ) -> bool:
+        """Record that a run has begun.
+
+        :param run_id: the run's own id, ``<application>/<flow>``; every try of a task needs its own
+        :param as_of: the instant that the run's time functions see; aware
+        :return: False where it was recorded before
+        """
+        return self.append(
+            Event(
+                run_id=run_id,
+                kind=EventKind.STARTED,
+                flow=flow,
+                target=target,
+                as_of=as_of.isoformat() if as_of else None,
+                predicate=predicate,
+                override=override,
+                window=window,
+                definition_hash=definition_hash,
+                token=token,
+                identity=identity,
+            )
+        )
+
+    def record(self, report: RunReport, identity: Identity = Identity()) -> bool:
+        """Record that a run ended well, a NO_OP included. A dry run did nothing, so nothing is recorded.
+
+        :return: False where nothing was added: the same report was recorded before, or it is a dry run's
+        :raises RequestError: the run is recorded with another report
+        """
+        return not report.dry_run and self.append(Event.of_report(report, identity))
+
+    def failed(self, failure: Failure, identity: Identity = Identity()) -> bool:
+        """Record that a run failed.
+
+        :return: False where its failure was recorded before
+        """
+        return self.append(Event.of_failure(failure, identity))
+
+    def record_outcome(self, outcome: JobOutcome, identity: Identity = Identity()) -> None:
+        """Record all that one Spark application did, in one transaction. Dry runs' reports are passed over.
+
+        :raises RequestError: one of the runs is recorded with another report
+        """
+        self.append(
+            *(Event.of_report(report, identity) for report in outcome.reports if not report.dry_run),
+            *(Event.of_failure(failure, identity) for failure in outcome.failures),
+        )
+
+    def append(self, *new: Event) -> bool:
+        """Add events in one transaction; an event that is there already is passed over.
+
+        :return: whether any was added
+        :raises RequestError: a run is recorded with another report; then none is added
+        """
+        self._prepare()
+        with self._database.writing() as connection:
+            sequence = _lock_counter(connection)
+            added = [event for event in new if not _is_recorded(connection, event)]
+            for number, event in enumerate(added, start=sequence + 1):
+                connection.execute(events.insert().values(_row(event, number)))
+            connection.execute(counter.update().values(last=sequence + len(added)))
+        return bool(added)
+
+    def runs(
+        self,
+        target: str | None = None,
+        flow: str | None = None,
+        status: RunStatus | str | None = None,
+        limit: int | None = 100,
+        before: int | None = None,
+    ) -> list[Run]:
+        """Runs, the newest first.
+
+        :param target: only those of this target, in any letter case
+        :param flow: only those of this flow
+        :param status: only those of this status
+        :param limit: at most so many; None: all
+        :param before: only runs with a smaller ``sequence``: the next page is ``before=page[-1].sequence``
+        :raises RequestError: the status is none
+        """
+        first = sa.func.min(events.c.sequence)
+        page = sa.select(events.c.run_key).group_by(events.c.run_key).order_by(first.desc())
+        if target is not None:
+            page = page.where(events.c.target_key == _target_digest(target))
+        if flow is not None:
+            page = page.where(events.c.flow == flow)
+        if status is not None:
+            page = page.having(_has_status(status))
+        if before is not None:
+            page = page.having(first < before)
+        return self._fold_of(page.limit(limit) if limit is not None else page)
+
+    def run(self, run_id: str) -> Run | None:
+        """The run of this id, or None."""
+        found = self._fold_of(sa.select(events.c.run_key).where(events.c.run_key == _digest(run_id)).distinct())
+        return found[0] if found else None
+
+    def last_successful(self, targets: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """By target as spelled in the argument, the last successful run's report as JSON. Targets without one are left out."""
+        keys = {target: _target_digest(target) for target in targets}
+        if not keys:
+            return {}
+        last = (
+            sa.select(sa.func.max(events.c.sequence).label("sequence"))
+            .where(events.c.kind == EventKind.SUCCEEDED.value, events.c.target_key.in_(sorted(set(keys.values()))))
+            .group_by(events.c.target_key)
+            .subquery()
+        )
+        query = sa.select(events.c.target_key, events.c.report).join(last, events.c.sequence == last.c.sequence)
+        self._prepare()
+        with self._database.reading() as connection:
+            reports = {key: json.loads(report) for key, report in connection.execute(query)}
+        return {target: reports[key] for target, key in keys.items() if key in reports}
+
+    def _prepare(self) -> None:
+        if self._ready:
+            return
+        with self._database.reading() as connection:
+            current = schema.is_current(connection, self._database.label)
+        if not current:
+            schema.migrate(self._database)
+        self._ready = True
+
+    def _fold_of(self, run_keys: sa.Select[Any]) -> list[Run]:
+        page = run_keys.subquery()
+        self._prepare()
+        with self._database.reading() as connection:
+            rows = connection.execute(sa.select(events).join(page, events.c.run_key == page.c.run_key)).mappings()
+            return fold([_event(row) for row in rows])
+
+
+def _lock_counter(connection: Connection) -> int:
+    """The last sequence number; nobody else can take the next before this transaction ends."""
+    connection.execute(counter.update().values(last=counter.c.last))
+    return int(connection.execute(sa.select(counter.c.last)).scalar_one())
+
+
+def _is_recorded(connection: Connection, event: Event) -> bool:
+    """:raises RequestError: the run is recorded with another report"""
+    query = sa.select(events.c.report).where(events.c.run_key == _digest(event.run_id), events.c.kind == event.kind)
+    found = connection.execute(query).first()
+    if found is None:
+        return False
+    if found.report != _json(event.report):
+        raise RequestError(
+            f"The run {event.run_id} of {event.flow} is in the history with another report.",
+            hint="A run id names one run: give every try and every run its own.",
+        )
+    return True
+
+
+def _has_status(status: RunStatus | str) -> sa.ColumnElement[bool]:
+    def has(kind: EventKind) -> sa.ColumnElement[int]:
+        return sa.func.max(sa.case((events.c.kind == kind.value, 1), else_=0))
+
+    succeeded, failed = has(EventKind.SUCCEEDED), has(EventKind.FAILED)
+    match status:
+        case RunStatus.SUCCEEDED:
+            return succeeded == 1
+        case RunStatus.FAILED:
+            return sa.and_(failed == 1, succeeded == 0)
+        case RunStatus.RUNNING:
+            return sa.and_(failed == 0, succeeded == 0)
+    raise RequestError(f"The status is {status!r}.", hint=f"Valid are {', '.join(RunStatus)}.")
+
+
+def _row(event: Event, sequence: int) -> dict[str, Any]:
+    identity = event.identity
+    return {
+        "sequence": sequence,
+        "recorded_at": datetime.now(UTC).isoformat(timespec="microseconds"),
+        "run_key": _digest(event.run_id),
+        "kind": str(event.kind),
+        "run_id": event.run_id,
+        "flow": event.flow,
+        "target": event.target,
+        "target_key": _target_digest(event.target),
+        "dag_id": identity.dag_id,
+        "dag_run_id": identity.dag_run_id,
+        "task_id": identity.task_id,
+        "map_index": identity.map_index,
+        "try_number": identity.try_number,
+        "mode": event.mode and str(event.mode),
+        "window_sql": event.window,
+        "replaced_sql": event.replaced,
+        "predicate": event.predicate,
+        "is_override": event.override,
+        "as_of": event.as_of,
+        "definition_hash": event.definition_hash,
+        "token": event.token,
+        "target_version": event.target_version,
+        "error": _json(event.error),
+        "report": _json(event.report),
+    }
+
+
+def _event(row: RowMapping) -> Event:
+    return Event(
+        run_id=row["run_id"],
+        kind=row["kind"],
+        flow=row["flow"],
+        target=row["target"],
+        sequence=row["sequence"],
+        recorded_at=datetime.fromisoformat(row["recorded_at"]),
+        identity=Identity(
+            dag_id=row["dag_id"],
+            dag_run_id=row["dag_run_id"],
+            task_id=row["task_id"],
+            map_index=row["map_index"],
+            try_number=row["try_number"],
+        ),
+        mode=row["mode"],
+        window=row["window_sql"],
+        replaced=row["replaced_sql"],
+        predicate=row["predicate"],
+        override=row["is_override"],
+        as_of=row["as_of"],
+        definition_hash=row["definition_hash"],
+        token=row["token"],
+        target_version=row["target_version"],
+        error=json.loads(row["error"]) if row["error"] else None,
+        report=json.loads(row["report"]) if row["report"] else None,
+    )
+
+
+def _json(value: Mapping[str, Any] | None) -> str | None:
+    return None if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def _target_digest(target: str) -> str:
+    return _digest(target_key(target))
