@@ -1,0 +1,16 @@
+"""What the end-to-end tests start once and share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster import SparkCluster, running_cluster
+
+
+@pytest.fixture(scope="session")
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """A Spark master with two workers, for the whole session."""
+    with running_cluster(tmp_path_factory.mktemp("spark-cluster")) as cluster:
+        yield cluster
