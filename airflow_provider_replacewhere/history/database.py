@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -48,6 +49,22 @@ class Database:
     def backend(self) -> str:
         """``sqlite``, ``postgresql`` or ``mysql``."""
         return self._url.get_backend_name()
+
+    def make_folder(self) -> None:
+        """Make the folder of an SQLite file where it is missing.
+
+        :raises HistoryError: it cannot be made
+        """
+        file = self._url.database if self.backend == "sqlite" else None
+        if not file:
+            return
+        try:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HistoryError(
+                f"The folder of the history at {self.label} cannot be made: {error}.",
+                hint="Make it, or let the user of this process write there.",
+            ) from error
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -114,6 +131,8 @@ def with_driver(url: str | URL) -> URL:
         raise RequestError(
             f"The history's URL names the database {backend!r}.", hint=f"Valid are {', '.join(BACKENDS)}."
         )
+    if backend == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise RequestError("The history's URL names no file.", hint="Write it as sqlite:////folder/history.db.")
     if "+" in parsed.drivername:
         return parsed
     drivers, extra = _DRIVERS[backend]

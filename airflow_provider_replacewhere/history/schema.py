@@ -29,8 +29,8 @@ _MYSQL_LOCK = f"{PREFIX}migration"
 _one_migration_per_process = Lock()
 
 
-def is_current(connection: Connection, label: str) -> bool:
-    """Whether the schema is the newest; False for none and for an older one.
+def found_revision(connection: Connection, label: str) -> str | None:
+    """Which of :data:`REVISIONS` is there; None where there is none.
 
     :param label: how to name the database in an error
     :raises HistorySchemaError: the schema is of a newer version, or the tables are not ours
@@ -49,7 +49,7 @@ def is_current(connection: Connection, label: str) -> bool:
             f"{REVISIONS[0]} to {REVISIONS[-1]}.",
             hint="A newer version has migrated it. Upgrade airflow-provider-replacewhere here too.",
         )
-    return found == REVISIONS[-1]
+    return found
 
 
 def migrate(database: Database, revision: str = REVISIONS[-1]) -> None:
@@ -59,7 +59,7 @@ def migrate(database: Database, revision: str = REVISIONS[-1]) -> None:
     :raises HistoryError: the database does not answer, or another migration does not end
     """
     with _one_migration_per_process, database.writing() as connection, _lock(connection, database):
-        if not is_current(connection, database.label):
+        if found_revision(connection, database.label) != REVISIONS[-1]:
             _upgrade(connection, revision)
 
 

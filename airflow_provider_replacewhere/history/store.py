@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +12,18 @@ import sqlalchemy as sa
 from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.history import schema
 from airflow_provider_replacewhere.history.database import Database
-from airflow_provider_replacewhere.history.records import Event, EventKind, Run, RunStatus, fold, target_key
+from airflow_provider_replacewhere.history.records import Event, EventKind, Run, RunStatus, fold
+from airflow_provider_replacewhere.history.retention import Outline, forgettable
+from airflow_provider_replacewhere.history.rows import digest, event_of, row_of, target_digest, to_text
 from airflow_provider_replacewhere.history.tables import counter, events
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import Identity
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import URL, Connection, RowMapping
+    from sqlalchemy.engine import URL, Connection
+
+# Databases limit the number of values in one statement.
+_DELETE_AT_ONCE = 500
 
 
 class HistoryStore:
@@ -44,6 +48,7 @@ class HistoryStore:
 
     def migrate(self) -> None:
         """Bring the schema to the newest version; nothing to do is no error. Safe in several processes at once."""
+        self._database.make_folder()
         schema.migrate(self._database)
         self._ready = True
 
@@ -119,7 +124,7 @@ class HistoryStore:
             sequence = _lock_counter(connection)
             added = [event for event in new if not _is_recorded(connection, event)]
             for number, event in enumerate(added, start=sequence + 1):
-                connection.execute(events.insert().values(_row(event, number)))
+                connection.execute(events.insert().values(row_of(event, number, _now())))
             connection.execute(counter.update().values(last=sequence + len(added)))
         return bool(added)
 
@@ -143,7 +148,7 @@ class HistoryStore:
         first = sa.func.min(events.c.sequence)
         page = sa.select(events.c.run_key).group_by(events.c.run_key).order_by(first.desc())
         if target is not None:
-            page = page.where(events.c.target_key == _target_digest(target))
+            page = page.where(events.c.target_key == target_digest(target))
         if flow is not None:
             page = page.where(events.c.flow == flow)
         if status is not None:
@@ -154,12 +159,15 @@ class HistoryStore:
 
     def run(self, run_id: str) -> Run | None:
         """The run of this id, or None."""
-        found = self._fold_of(sa.select(events.c.run_key).where(events.c.run_key == _digest(run_id)).distinct())
+        found = self._fold_of(sa.select(events.c.run_key).where(events.c.run_key == digest(run_id)).distinct())
         return found[0] if found else None
 
     def last_successful(self, targets: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """By target as spelled in the argument, the last successful run's report as JSON. Targets without one are left out."""
-        keys = {target: _target_digest(target) for target in targets}
+        """By target as spelled in the argument, the last successful run's report as JSON.
+
+        Targets that no run has filled yet are left out.
+        """
+        keys = {target: target_digest(target) for target in targets}
         if not keys:
             return {}
         last = (
@@ -174,12 +182,44 @@ class HistoryStore:
             reports = {key: json.loads(report) for key, report in connection.execute(query)}
         return {target: reports[key] for target, key in keys.items() if key in reports}
 
+    def prune(self, *, keep_days: float | None = None, keep_runs: int | None = None) -> int:
+        """Remove old runs for good; with both limits, those that neither keeps.
+
+        Runs that have not ended and each target's last success are kept whatever the limits.
+
+        :param keep_days: keep runs whose last event is at most so many days old
+        :param keep_runs: keep so many runs of each target, the newest
+        :return: how many runs were removed
+        :raises RequestError: neither limit is given, or one is negative
+        """
+        limits = [limit for limit in (keep_days, keep_runs) if limit is not None]
+        if not limits or min(limits) < 0:
+            raise RequestError(
+                f"The history was to be pruned with keep_days={keep_days} and keep_runs={keep_runs}.",
+                hint="Give at least one of them, and no negative number.",
+            )
+        self._prepare()
+        with self._database.writing() as connection:
+            _lock_counter(connection)
+            keys = sorted(forgettable(_outlines(connection), _now(), keep_days=keep_days, keep_runs=keep_runs))
+            for start in range(0, len(keys), _DELETE_AT_ONCE):
+                some = keys[start : start + _DELETE_AT_ONCE]
+                connection.execute(events.delete().where(events.c.run_key.in_(some)))
+        return len(keys)
+
+    def schema_version(self) -> str | None:
+        """The version of the schema that is there; None where there is none. Does not migrate."""
+        self._database.make_folder()
+        with self._database.reading() as connection:
+            return schema.found_revision(connection, self._database.label)
+
     def _prepare(self) -> None:
         if self._ready:
             return
+        self._database.make_folder()
         with self._database.reading() as connection:
-            current = schema.is_current(connection, self._database.label)
-        if not current:
+            found = schema.found_revision(connection, self._database.label)
+        if found != schema.REVISIONS[-1]:
             schema.migrate(self._database)
         self._ready = True
 
@@ -188,7 +228,7 @@ class HistoryStore:
         self._prepare()
         with self._database.reading() as connection:
             rows = connection.execute(sa.select(events).join(page, events.c.run_key == page.c.run_key)).mappings()
-            return fold([_event(row) for row in rows])
+            return fold([event_of(row) for row in rows])
 
 
 def _lock_counter(connection: Connection) -> int:
@@ -199,16 +239,33 @@ def _lock_counter(connection: Connection) -> int:
 
 def _is_recorded(connection: Connection, event: Event) -> bool:
     """:raises RequestError: the run is recorded with another report"""
-    query = sa.select(events.c.report).where(events.c.run_key == _digest(event.run_id), events.c.kind == event.kind)
+    query = sa.select(events.c.report).where(events.c.run_key == digest(event.run_id), events.c.kind == event.kind)
     found = connection.execute(query).first()
     if found is None:
         return False
-    if found.report != _json(event.report):
+    if found.report != to_text(event.report):
         raise RequestError(
             f"The run {event.run_id} of {event.flow} is in the history with another report.",
             hint="A run id names one run: give every try and every run its own.",
         )
     return True
+
+
+def _outlines(connection: Connection) -> list[Outline]:
+    ends = (EventKind.SUCCEEDED.value, EventKind.FAILED.value)
+    succeeded_as = sa.case((events.c.kind == EventKind.SUCCEEDED.value, events.c.sequence))
+    query = sa.select(
+        events.c.run_key,
+        sa.func.min(events.c.target_key),
+        sa.func.min(events.c.sequence),
+        sa.func.max(events.c.recorded_at),
+        sa.func.max(succeeded_as),
+        sa.func.max(sa.case((events.c.kind.in_(ends), 1), else_=0)),
+    ).group_by(events.c.run_key)
+    return [
+        Outline(key, target, sequence, datetime.fromisoformat(last_at), success, bool(ended))
+        for key, target, sequence, last_at, success, ended in connection.execute(query)
+    ]
 
 
 def _has_status(status: RunStatus | str) -> sa.ColumnElement[bool]:
@@ -226,72 +283,5 @@ def _has_status(status: RunStatus | str) -> sa.ColumnElement[bool]:
     raise RequestError(f"The status is {status!r}.", hint=f"Valid are {', '.join(RunStatus)}.")
 
 
-def _row(event: Event, sequence: int) -> dict[str, Any]:
-    identity = event.identity
-    return {
-        "sequence": sequence,
-        "recorded_at": datetime.now(UTC).isoformat(timespec="microseconds"),
-        "run_key": _digest(event.run_id),
-        "kind": str(event.kind),
-        "run_id": event.run_id,
-        "flow": event.flow,
-        "target": event.target,
-        "target_key": _target_digest(event.target),
-        "dag_id": identity.dag_id,
-        "dag_run_id": identity.dag_run_id,
-        "task_id": identity.task_id,
-        "map_index": identity.map_index,
-        "try_number": identity.try_number,
-        "mode": event.mode and str(event.mode),
-        "window_sql": event.window,
-        "replaced_sql": event.replaced,
-        "predicate": event.predicate,
-        "is_override": event.override,
-        "as_of": event.as_of,
-        "definition_hash": event.definition_hash,
-        "token": event.token,
-        "target_version": event.target_version,
-        "error": _json(event.error),
-        "report": _json(event.report),
-    }
-
-
-def _event(row: RowMapping) -> Event:
-    return Event(
-        run_id=row["run_id"],
-        kind=row["kind"],
-        flow=row["flow"],
-        target=row["target"],
-        sequence=row["sequence"],
-        recorded_at=datetime.fromisoformat(row["recorded_at"]),
-        identity=Identity(
-            dag_id=row["dag_id"],
-            dag_run_id=row["dag_run_id"],
-            task_id=row["task_id"],
-            map_index=row["map_index"],
-            try_number=row["try_number"],
-        ),
-        mode=row["mode"],
-        window=row["window_sql"],
-        replaced=row["replaced_sql"],
-        predicate=row["predicate"],
-        override=row["is_override"],
-        as_of=row["as_of"],
-        definition_hash=row["definition_hash"],
-        token=row["token"],
-        target_version=row["target_version"],
-        error=json.loads(row["error"]) if row["error"] else None,
-        report=json.loads(row["report"]) if row["report"] else None,
-    )
-
-
-def _json(value: Mapping[str, Any] | None) -> str | None:
-    return None if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
-
-
-def _digest(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()
-
-
-def _target_digest(target: str) -> str:
-    return _digest(target_key(target))
+def _now() -> datetime:
+    return datetime.now(UTC)

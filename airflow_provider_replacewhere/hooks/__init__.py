@@ -1,0 +1,1 @@
+"""Doors from Airflow to the ledger."""
