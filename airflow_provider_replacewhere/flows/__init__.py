@@ -9,19 +9,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_provider_replacewhere.flows.checks import check
     from airflow_provider_replacewhere.flows.model import Flow, Pipeline, Table, TableName, View
+    from airflow_provider_replacewhere.flows.names import parse_table_name
+    from airflow_provider_replacewhere.flows.pipeline import combine, flow_from_arguments, load_pipeline
+    from airflow_provider_replacewhere.flows.reads import order, references, view_order
     from airflow_provider_replacewhere.flows.sql import parse_sql
 
+__all__ = [
+    "Flow",
+    "Pipeline",
+    "Table",
+    "TableName",
+    "View",
+    "check",
+    "combine",
+    "flow_from_arguments",
+    "load_pipeline",
+    "order",
+    "parse_sql",
+    "parse_table_name",
+    "references",
+    "view_order",
+]
 _HOME = {
-    "Flow": "model",
-    "Pipeline": "model",
-    "Table": "model",
-    "TableName": "model",
-    "View": "model",
+    **dict.fromkeys(("Flow", "Pipeline", "Table", "TableName", "View"), "model"),
+    **dict.fromkeys(("combine", "flow_from_arguments", "load_pipeline"), "pipeline"),
+    **dict.fromkeys(("order", "references", "view_order"), "reads"),
+    "check": "checks",
     "parse_sql": "sql",
+    "parse_table_name": "names",
 }
-
-__all__ = ["Flow", "Pipeline", "Table", "TableName", "View", "parse_sql"]
 
 
 def __getattr__(name: str) -> Any:
