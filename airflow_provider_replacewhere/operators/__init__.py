@@ -1,0 +1,1 @@
+"""The operators: what a Dag author writes."""

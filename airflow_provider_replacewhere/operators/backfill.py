@@ -1,0 +1,117 @@
+"""Run REPLACE WHERE flows for another range than their own, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.operators.asked import Asked
+from airflow_provider_replacewhere.operators.backfill_request import FIELDS, read_backfill
+from airflow_provider_replacewhere.operators.definition import Definition
+from airflow_provider_replacewhere.operators.replace_where import ReplaceWhereOperator
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+
+class BackfillOperator(ReplaceWhereOperator):
+    """Recompute a range that a person names, with the flows of a pipeline.
+
+    The range is given in one of three ways, as arguments or as params of the Dag run:
+
+    - ``overrides``: a list of ``{"flow_name": …, "predicate_override": …}``. As in the original's API, the whole
+      pipeline runs unless ``refresh_selection`` names tables: flows with an override use it, others what they declare.
+    - typed bounds: ``column``, ``start``, ``end`` (the range is ``start <= column < end``) and ``equals``. Only the
+      flow ``flow_name`` runs; a pipeline with one flow needs no name.
+    - ``statement``: ``REFRESH STREAMING TABLE name [WHERE predicate | FULL] [SYNC | ASYNC]``, one or several. Only the
+      tables that they name run. A task waits for its work, so ``ASYNC`` changes nothing.
+
+    An override holds for this run alone. Without any of them the flows run with their own predicates.
+
+    What the Dag author gives as an argument is fixed: a param of the same name with another value is refused. What the
+    author leaves out is taken from the Dag run's conf, then from the Dag's params; null and empty text count as left
+    out. Names that are not listed here are not looked at, so a Dag can have other params. What people type is data: it
+    is parsed, checked, and written again as a predicate, never put into SQL as it stands. ``allow_full_refresh`` can be
+    given by the Dag's author only.
+
+    :param overrides: list of ``{flow_name, predicate_override}`` (templated)
+    :param statement: one or several ``REFRESH`` statements (templated)
+    :param flow_name: the flow that the bounds are for (templated)
+    :param column: a column of the target (templated)
+    :param start: the first value of the range (templated)
+    :param end: the first value behind the range (templated)
+    :param equals: by column of the target: a value, a list of values, or null (templated)
+    :param column_type: ``date``, ``timestamp``, ``timestamp_ntz``, ``number`` or ``string``; by default as the values
+        look (templated)
+
+    All others are those of :class:`ReplaceWhereOperator`, of which ``refresh_selection``, ``full_refresh`` and
+    ``dry_run`` can be params too.
+    """
+
+    template_fields: Sequence[str] = (
+        *ReplaceWhereOperator.template_fields,
+        "overrides",
+        "statement",
+        "flow_name",
+        "column",
+        "start",
+        "end",
+        "equals",
+        "column_type",
+    )
+    ui_color = "#f2e6d0"
+
+    def __init__(
+        self,
+        *,
+        overrides: Sequence[Mapping[str, str]] | str | None = None,
+        statement: str | None = None,
+        flow_name: str | None = None,
+        column: str | None = None,
+        start: Any = None,
+        end: Any = None,
+        equals: Mapping[str, Any] | str | None = None,
+        column_type: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.overrides = overrides
+        self.statement = statement
+        self.flow_name = flow_name
+        self.column = column
+        self.start = start
+        self.end = end
+        self.equals = equals
+        self.column_type = column_type
+
+    def _read_asked(self, definition: Definition, context: Context) -> Asked:
+        fixed = {name: getattr(self, attribute) for name, attribute in FIELDS.items()}
+        return read_backfill(_with_params(fixed, context), definition)
+
+
+def _with_params(fixed: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """The arguments, completed by the run's params.
+
+    The conf is read beside the params: Airflow merges it into them only if so configured, and not for every run that
+    was there before its conf.
+    """
+    dag_run: Any = context.get("dag_run")
+    conf = getattr(dag_run, "conf", None) or {}
+    params: Any = context.get("params") or {}
+    return {name: _one(name, value, conf.get(name), params.get(name)) for name, value in fixed.items()}
+
+
+def _one(name: str, argument: Any, conf: Any, param: Any) -> Any:
+    if _is_left_out(argument):
+        return param if _is_left_out(conf) else conf
+    if not _is_left_out(conf) and str(conf) != str(argument):
+        raise RequestError(
+            f"{name} was given as {conf!r}, but this Dag fixes it to {argument!r}.",
+            hint=f"Trigger the Dag without {name}, or let its author leave that argument to the params.",
+        )
+    return argument
+
+
+def _is_left_out(value: Any) -> bool:
+    return value is None or value is False or (isinstance(value, str | list | tuple | dict) and not value)

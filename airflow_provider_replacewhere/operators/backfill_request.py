@@ -1,0 +1,172 @@
+"""From what an author wrote and a person typed to what a backfill is asked to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.operators.asked import Asked, full_refresh, names, truth
+from airflow_provider_replacewhere.operators.bounds import Bounds
+from airflow_provider_replacewhere.operators.definition import Definition
+from airflow_provider_replacewhere.planning.request import Override
+
+if TYPE_CHECKING:
+    from airflow_provider_replacewhere.flows.model import Flow, Refresh
+
+# By name of an argument or param: the operator's attribute.
+FIELDS = {
+    **{
+        name: name
+        for name in (
+            "refresh_selection",
+            "full_refresh",
+            "overrides",
+            "statement",
+            "flow_name",
+            "column",
+            "start",
+            "end",
+            "equals",
+            "column_type",
+        )
+    },
+    "dry_run": "plan_only",
+}
+BOUND_FIELDS = ("column", "start", "end", "equals")
+
+
+def read_backfill(values: Mapping[str, Any], definition: Definition) -> Asked:
+    """Read the values of :data:`FIELDS`.
+
+    :raises RequestError: they contradict each other, or one has not the form that it must have
+    :raises DefinitionError: the statement is no ``REFRESH``
+    """
+    bounded = [name for name in BOUND_FIELDS if values[name] not in (None, "", {})]
+    ways = [name for name in ("overrides", "statement") if values[name]] + bounded[:1]
+    if len(ways) > 1:
+        raise RequestError(
+            f"The range is given in more than one way: {', '.join(ways)}.",
+            hint="Give overrides, or a statement, or bounds (column, start, end, equals).",
+        )
+    asked = Asked(
+        select=names("refresh_selection", values["refresh_selection"]), dry_run=truth("dry_run", values["dry_run"])
+    )
+    if values["overrides"]:
+        asked = replace(asked, overrides=_overrides(values["overrides"]))
+    elif values["statement"]:
+        asked = _of_statement(str(values["statement"]), asked, definition)
+    elif bounded:
+        asked = _of_bounds(values, asked, definition)
+    more = full_refresh(values["full_refresh"], asked.select, definition)
+    return replace(asked, full_refresh=(*asked.full_refresh, *more))
+
+
+def _overrides(value: Any) -> tuple[Override, ...]:
+    entries = _from_json("overrides", value) if isinstance(value, str) else value
+    if isinstance(entries, Mapping):
+        entries = [entries]
+    if not isinstance(entries, list | tuple):
+        raise RequestError(f"overrides is {value!r}.", hint=_OVERRIDES_FORM)
+    return tuple(_override(entry) for entry in entries)
+
+
+_OVERRIDES_FORM = (
+    'Give a list such as [{"flow_name": "daily_rides", "predicate_override": "ride_date >= \'2026-01-01\'"}].'
+)
+
+
+def _override(entry: Any) -> Override:
+    parts = ("flow_name", "predicate_override")
+    if not isinstance(entry, Mapping) or set(entry) != set(parts) or not all(isinstance(entry[p], str) for p in parts):
+        raise RequestError(f"One of the overrides is {entry!r}.", hint=_OVERRIDES_FORM)
+    return Override(entry["flow_name"].strip(), entry["predicate_override"])
+
+
+def _of_bounds(values: Mapping[str, Any], asked: Asked, definition: Definition) -> Asked:
+    equals = values["equals"] or {}
+    equals = _from_json("equals", equals) if isinstance(equals, str) else equals
+    if not isinstance(equals, Mapping):
+        raise RequestError(f"equals is {equals!r}.", hint='Give values by column, such as {"city": "Basel"}.')
+    predicate = Bounds(
+        column=values["column"] or None,
+        start=_given(values["start"]),
+        end=_given(values["end"]),
+        equals=equals,
+        column_type=values["column_type"] or None,
+    ).predicate()
+    name, target = _flow_for_bounds(values["flow_name"], asked, definition)
+    return replace(asked, overrides=(Override(name, predicate),), select=asked.select or ((target,) if target else ()))
+
+
+def _flow_for_bounds(name: Any, asked: Asked, definition: Definition) -> tuple[str, str | None]:
+    if name:
+        flow = definition.flow_named(str(name))
+        # A flow of a Python file carries its table's name.
+        return str(name), str(flow.target) if flow else str(name)
+    if len(asked.select) == 1:
+        flow = definition.flow_of(asked.select[0], "refresh_selection")
+        return (flow.name if flow else asked.select[0]), asked.select[0]
+    if definition.is_complete and len(definition.flows) == 1:
+        return definition.flows[0].name, str(definition.flows[0].target)
+    known = ", ".join(flow.name for flow in definition.flows) or "those of the Python file"
+    raise RequestError("Bounds are given, but not for which flow.", hint=f"Give flow_name; the flows are {known}.")
+
+
+def _of_statement(statement: str, asked: Asked, definition: Definition) -> Asked:
+    from airflow_provider_replacewhere.flows.sql import parse_sql
+
+    if asked.select:
+        raise RequestError(
+            "Both a statement and refresh_selection are given.", hint="The statement names its tables itself."
+        )
+    pipeline = parse_sql(statement, "statement")
+    if pipeline.flows or pipeline.views or pipeline.tables or pipeline.settings or not pipeline.refreshes:
+        raise RequestError(
+            "The statement holds something else than REFRESH STREAMING TABLE.",
+            hint="Write REFRESH STREAMING TABLE name [WHERE predicate | FULL]; definitions belong into the pipeline.",
+        )
+    for refresh in pipeline.refreshes:
+        asked = _with_refresh(asked, refresh, definition)
+    return asked
+
+
+def _with_refresh(asked: Asked, refresh: Refresh, definition: Definition) -> Asked:
+    table = str(refresh.target)
+    flow = definition.flow_of(table)
+    if flow is None and definition.is_complete:
+        raise RequestError(
+            f"No flow of this pipeline feeds {table}.",
+            hint=f"Its tables are {', '.join(definition.targets)}.",
+            span=refresh.span,
+        )
+    if table in asked.select:
+        raise RequestError(
+            f"{table} is refreshed twice in one run.", hint="Refresh each table once.", span=refresh.span
+        )
+    overrides = asked.overrides
+    if refresh.predicate is not None:
+        overrides += (Override(_name(flow, table), refresh.predicate.text),)
+    return replace(
+        asked,
+        select=(*asked.select, table),
+        overrides=overrides,
+        full_refresh=(*asked.full_refresh, table) if refresh.full else asked.full_refresh,
+    )
+
+
+def _name(flow: Flow | None, table: str) -> str:
+    return flow.name if flow is not None else table
+
+
+def _given(value: Any) -> Any:
+    return None if value == "" else value
+
+
+def _from_json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise RequestError(f"{name} is {text!r}, which is no JSON.", hint=f"{error}.") from error

@@ -1,0 +1,149 @@
+"""The place through which worker and driver exchange a request and an outcome, once per try of a task."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+from airflow_provider_replacewhere.errors import RequestError, SubmitError
+from airflow_provider_replacewhere.operators.cluster import Cluster
+from airflow_provider_replacewhere.planning.report import JobOutcome
+from airflow_provider_replacewhere.planning.request import RunRequest
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import ObjectStoragePath
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Where one application's request lies and where its outcome will be.
+
+    :param folder: a local folder of this try alone, readable by this user only
+    :param run_id: the application's own id
+    :param place: the outcome as this worker reads it: a local path, or a URI that may name an Airflow connection
+    :param report_uri: the outcome as the driver writes it: the same without the connection
+    """
+
+    folder: Path
+    run_id: str
+    place: str
+    report_uri: str
+
+    @property
+    def request_file(self) -> Path:
+        return self.folder / f"replacewhere-request-{self.run_id}.json"
+
+    def put(self, request: RunRequest) -> None:
+        """Write the request to the local file that ``--files`` sends."""
+        self.request_file.write_text(request.to_json(), encoding="utf-8")
+
+    def outcome(self) -> JobOutcome:
+        """What the driver wrote.
+
+        :raises SubmitError: nothing is there, it is cut off, or it cannot be reached
+        :raises RequestError: it is of another version, or of another application
+        """
+        text = self._read()
+        try:
+            json.loads(text)
+        except ValueError as error:
+            raise SubmitError(
+                f"The outcome of the Spark application at {self.place} is cut off after {len(text)} characters.",
+                hint="The driver ended while it wrote it. A commit that it had made says so in its own metadata"
+                " (DESCRIBE HISTORY, userMetadata). The next try runs the flows again.",
+            ) from error
+        outcome = JobOutcome.from_json(text)
+        if outcome.run_id != self.run_id:
+            raise RequestError(
+                f"The outcome at {self.place} belongs to the application {outcome.run_id}, not to {self.run_id}.",
+                hint="Let nothing else write below the exchange place.",
+            )
+        return outcome
+
+    def discard(self) -> None:
+        """Remove what this try left. A remote outcome that cannot be removed is not worth a failure."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if _is_local(self.place):
+            shutil.rmtree(_local(self.place).parent, ignore_errors=True)
+            return
+        with suppress(Exception):  # whatever a store's client raises
+            _remote(self.place).unlink(missing_ok=True)
+
+    def _read(self) -> str:
+        try:
+            if _is_local(self.place):
+                return _local(self.place).read_text(encoding="utf-8")
+            return str(_remote(self.place).read_text())
+        except FileNotFoundError as error:
+            raise SubmitError(
+                f"The Spark application ended without an outcome at {self.place}.",
+                hint="Look into this task's log above for what spark-submit said"
+                + (", and check that driver and worker both reach the exchange place." if self._shared else "."),
+            ) from error
+        except Exception as error:
+            raise SubmitError(
+                f"The outcome of the Spark application at {self.place} cannot be read: {error}",
+                hint="Check that this worker has the provider and the credentials for that place.",
+            ) from error
+
+    @property
+    def _shared(self) -> bool:
+        return not _is_local(self.place) or _local(self.place).parent != self.folder
+
+
+def open_exchange(run_id: str, cluster: Cluster, exchange: str | None) -> Exchange:
+    """A fresh exchange for one application.
+
+    :param run_id: the application's own id, used as the name of its folder
+    :param exchange: a folder that driver and worker both reach: a path, or a URI (``s3a://connection@bucket/folder``);
+        None: a local folder, enough where the driver is a process of this worker
+    :raises RequestError: the driver will run elsewhere and no exchange is given
+    :raises SubmitError: the local folder cannot be made
+    """
+    if cluster.is_remote and not exchange:
+        raise RequestError(
+            f"With deploy mode 'cluster' ({cluster.master}) the driver cannot write its outcome to this worker's disk.",
+            hint="Give the operator exchange=, a folder that both sides reach, such as s3a://bucket/replacewhere.",
+        )
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="replacewhere-"))
+        if not exchange:
+            place = str(folder / "outcome.json")
+        else:
+            place = f"{exchange.rstrip('/')}/{run_id}/outcome.json"
+            if _is_local(place):
+                _local(place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SubmitError(
+            f"There is no place for the exchange with the Spark driver: {error}.",
+            hint=f"Make {exchange or tempfile.gettempdir()} writable for this worker.",
+        ) from error
+    return Exchange(folder, run_id, place, _without_connection(place))
+
+
+def _without_connection(place: str) -> str:
+    if _is_local(place):
+        return place
+    parts = urlsplit(place)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _is_local(place: str) -> bool:
+    return "://" not in place or place.startswith("file://")
+
+
+def _local(place: str) -> Path:
+    return Path(place.removeprefix("file://"))
+
+
+def _remote(place: str) -> ObjectStoragePath:
+    # Brings fsspec along: only where a place is remote.
+    from airflow.providers.common.compat.sdk import ObjectStoragePath
+
+    return ObjectStoragePath(place)

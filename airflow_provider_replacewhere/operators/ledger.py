@@ -1,0 +1,99 @@
+"""One application's entries in the ledger, from its start to its end, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_replacewhere.errors import HistoryError, ReplaceWhereError, SubmitError
+from airflow_provider_replacewhere.planning.report import Failure, JobOutcome
+from airflow_provider_replacewhere.planning.request import Identity, RunRequest
+
+if TYPE_CHECKING:
+    from airflow_provider_replacewhere.flows.model import Flow
+    from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
+    from airflow_provider_replacewhere.operators.definition import Definition
+
+# How far back the ledger is asked for targets, when a pipeline's Python files keep theirs to themselves.
+RECENT_RUNS = 500
+
+
+class Ledger:
+    """The ledger as one task sees it.
+
+    :param identity: the task that asks
+    """
+
+    def __init__(self, hook: PredicateHistoryHook, identity: Identity) -> None:
+        self._hook = hook
+        self.identity = identity
+        self._open: dict[str, Failure] = {}
+
+    def previous(self, definition: Definition) -> Mapping[str, Mapping[str, Any]]:
+        """By target, the report of its last successful run: the slice that the driver plans with."""
+        targets = list(definition.targets)
+        if not definition.is_complete:
+            recent = self._hook.runs(status="succeeded", limit=RECENT_RUNS)
+            targets += sorted({run.target for run in recent} - set(targets))
+        return self._hook.last_successful(targets)
+
+    @contextmanager
+    def running(self, request: RunRequest, definition: Definition) -> Iterator[None]:
+        """Record the start of every flow that is known to run, and the failure of those that leave no other end.
+
+        A dry run does nothing to its targets, so nothing is recorded of it.
+        """
+        if not request.dry_run:
+            for flow in _selected(request, definition):
+                self._start(request, flow)
+        try:
+            yield
+        except BaseException as error:
+            self._fail_open(error)
+            raise
+
+    def record(self, outcome: JobOutcome) -> None:
+        """Record all that the application did. Runs that it says nothing of had not begun when it ended."""
+        self._hook.record_outcome(outcome, self.identity)
+        for run_id in (*(r.run_id for r in outcome.reports), *(f.run_id for f in outcome.failures)):
+            self._open.pop(run_id, None)
+        if self._open:
+            try:
+                outcome.raise_for_failure()
+            except ReplaceWhereError as error:
+                self._fail_open(error)
+
+    def _start(self, request: RunRequest, flow: Flow) -> None:
+        override = next((o for o in request.overrides if o.flow_name.lower() == flow.name.lower()), None)
+        run_id = f"{request.run_id}/{flow.name}"
+        self._hook.started(
+            run_id,
+            flow.name,
+            str(flow.target),
+            as_of=request.as_of,
+            predicate=override.predicate_override if override else flow.replace_where.text,
+            override=override is not None,
+            identity=self.identity,
+        )
+        started_at = datetime.now(UTC).isoformat()
+        self._open[run_id] = Failure(flow.name, str(flow.target), run_id, {}, started_at, started_at)
+
+    def _fail_open(self, error: BaseException) -> None:
+        reason = error if isinstance(error, ReplaceWhereError) else SubmitError(f"The task was ended: {error!r}")
+        for run_id, run in list(self._open.items()):
+            ended = Failure(
+                run.flow, run.target, run_id, reason.to_json(), run.started_at, datetime.now(UTC).isoformat()
+            )
+            # The error that ended the task is the one to see, also where the ledger cannot be reached any more.
+            with suppress(HistoryError):
+                self._hook.failed(ended, self.identity)
+            del self._open[run_id]
+
+
+def _selected(request: RunRequest, definition: Definition) -> list[Flow]:
+    if not request.select:
+        return list(definition.flows)
+    chosen = [definition.flow_of(table) for table in request.select] if definition.is_complete else []
+    return [flow for flow in chosen if flow is not None]

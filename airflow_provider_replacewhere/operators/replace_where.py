@@ -1,0 +1,291 @@
+"""Run REPLACE WHERE flows as a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, Asset
+
+from airflow_provider_replacewhere.errors import ReplaceWhereError, SubmitError
+from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
+from airflow_provider_replacewhere.operators import summary
+from airflow_provider_replacewhere.operators.asked import Asked, check_asked, full_refresh, names, truth
+from airflow_provider_replacewhere.operators.cluster import Cluster, check_spark_binary, cluster_of, with_delta
+from airflow_provider_replacewhere.operators.definition import Definition, PathLike, define
+from airflow_provider_replacewhere.operators.exchange import Exchange, open_exchange
+from airflow_provider_replacewhere.operators.instant import instant_given, instant_of_run, zone_named
+from airflow_provider_replacewhere.operators.ledger import Ledger
+from airflow_provider_replacewhere.operators.package import code_package
+from airflow_provider_replacewhere.planning.report import JobOutcome
+from airflow_provider_replacewhere.planning.request import Identity, RunRequest
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+
+class ReplaceWhereOperator(SparkSubmitOperator):
+    """Replace exactly the rows that match a flow's predicate by what its query gives for the same predicate.
+
+    The flows come from ``pipeline``, or from ``target``, ``replace_where`` and ``query``. They run in one Spark
+    application, in the order in which they read each other. Every argument of ``SparkSubmitOperator`` works here too,
+    except those that say which application to submit.
+
+    The texts of pipeline files are never touched by templates: what a file says is what runs. Text that stands in the
+    Dag file itself is templated as any other argument of an operator.
+
+    The task returns ``{"run_id", "as_of", "dry_run", "flows": {flow: {…}}}``, and for each flow ``mode``, ``reasons``,
+    ``window``, ``replaced``, ``rows_deleted``, ``rows_written``, ``target_version``, ``token`` and ``run_id``. The
+    events of the task's outlets carry the same as extra, when something was written. A failure that would come again
+    fails the task at once; any other leaves it to the task's retries.
+
+    :param pipeline: SQL text, or a path or several: files, folders, or patterns. Relative paths are looked for in the
+        Dag file's folder, in the Dag's ``template_searchpath``, then in the working directory. (templated)
+    :param target: the table to keep, as named in SQL (templated)
+    :param replace_where: a predicate over the target's columns (templated)
+    :param query: the source query (templated)
+    :param partitioned_by: with ``target``: columns by which a new table is partitioned
+    :param cluster_by: with ``target``: columns by which a new table is clustered
+    :param table_properties: with ``target``: properties of a new table
+    :param comment: with ``target``: comment of a new table
+    :param refresh_selection: tables to run; by default all of the pipeline (templated)
+    :param as_of: the instant that ``current_date()`` and all other time functions see: a datetime or ISO 8601 text;
+        without a zone it is a wall clock in ``time_zone``. By default the end of the run's data interval, without one
+        the logical date, without that the moment from which the run was allowed to run. (templated)
+    :param time_zone: IANA name, for flows that name none (templated)
+    :param null_keys: for flows that name none: ``fail``, ``drop`` or ``include`` rows for which the predicate is NULL
+    :param full_refresh: True, or tables: replace the whole table, not only the window (templated)
+    :param allow_full_refresh: whether a full refresh may lose rows outside the window
+    :param refresh_policy: ``auto``, ``incremental``, ``incremental_strict`` or ``full`` (templated)
+    :param allow_missing_columns: whether a column that the query does not give may be filled with NULL
+    :param root: folder of the directory catalog: tables are Delta folders below it, by name. By default names are
+        resolved by Spark's catalog. (templated)
+    :param exchange: a folder that driver and worker both reach, for the outcome; needed with deploy mode ``cluster``.
+        A path, or a URI that may name an Airflow connection: ``s3a://connection@bucket/folder``. (templated)
+    :param history_conn_id: connection of type ``replacewhere`` for the history of runs (templated)
+    :param dry_run: plan only, write nothing; as an attribute it is called ``plan_only``, since every operator of
+        Airflow has a method ``dry_run`` (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        *SparkSubmitOperator.template_fields,
+        "pipeline",
+        "target",
+        "replace_where",
+        "query",
+        "refresh_selection",
+        "as_of",
+        "time_zone",
+        "full_refresh",
+        "refresh_policy",
+        "root",
+        "exchange",
+        "history_conn_id",
+        "plan_only",
+    )
+    # A template field whose value ends like this would be replaced by the file's content: pipeline="flows/daily.sql".
+    template_ext: Sequence[str] = ()
+    template_fields_renderers = {"query": "sql", "replace_where": "sql"}  # noqa: RUF012  (as Airflow declares it)
+    ui_color = "#d7ecf2"
+
+    def __init__(
+        self,
+        *,
+        pipeline: PathLike | Sequence[PathLike] | None = None,
+        target: str | None = None,
+        replace_where: str | None = None,
+        query: str | None = None,
+        partitioned_by: Sequence[str] = (),
+        cluster_by: Sequence[str] = (),
+        table_properties: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        refresh_selection: Sequence[str] | str | None = None,
+        as_of: datetime | str | None = None,
+        time_zone: str = "UTC",
+        null_keys: str | None = None,
+        full_refresh: bool | Sequence[str] | str = False,
+        allow_full_refresh: bool = False,
+        refresh_policy: str = "auto",
+        allow_missing_columns: bool = False,
+        root: str | None = None,
+        exchange: str | None = None,
+        history_conn_id: str = PredicateHistoryHook.default_conn_name,
+        dry_run: bool | str = False,
+        name: str = "replacewhere",
+        durable: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        for argument in ("application", "application_args", "java_class"):
+            if argument in kwargs:
+                raise TypeError(f"{type(self).__name__} brings its own application; take {argument} away.")
+        super().__init__(name=name, **kwargs)
+        self.pipeline = pipeline
+        self.target = target
+        self.replace_where = replace_where
+        self.query = query
+        self.partitioned_by = partitioned_by
+        self.cluster_by = cluster_by
+        self.table_properties = table_properties
+        self.comment = comment
+        self.refresh_selection = refresh_selection
+        self.as_of = as_of
+        self.time_zone = time_zone
+        self.null_keys = null_keys
+        self.full_refresh = full_refresh
+        self.allow_full_refresh = allow_full_refresh
+        self.refresh_policy = refresh_policy
+        self.allow_missing_columns = allow_missing_columns
+        self.root = root
+        self.exchange = exchange
+        self.history_conn_id = history_conn_id
+        self.plan_only = dry_run
+        # From Airflow 3.3 on, a durable task that is retried reconnects to its application and returns nothing, and one
+        # that is cleared finds its finished application and does nothing at all. So each try submits, if not told else.
+        self.durable = durable
+
+    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]  # it returns nothing
+        """Run the flows.
+
+        :return: the summary of the run, plain JSON
+        """
+        with _as_airflow_errors():
+            cluster = self._find_cluster()
+            definition = self._read_definition(context)
+            asked = self._read_asked(definition, context)
+            check_asked(asked, definition)
+            ledger = Ledger(PredicateHistoryHook(self.history_conn_id), _identity(context))
+            with self._exchange(cluster) as exchange:
+                request = self._request(context, exchange, definition, asked, ledger)
+                self._say(summary.request_lines(request, cluster.master))
+                with ledger.running(request, definition):
+                    outcome = self._run_application(context, exchange, request)
+                    ledger.record(outcome)
+            self._tell(context, outcome)
+            outcome.raise_for_failure()
+            return summary.xcom_value(outcome, request)
+
+    def _find_cluster(self) -> Cluster:
+        cluster = cluster_of(self._conn_id, self._deploy_mode)
+        check_spark_binary(self._conn_id, self._spark_binary, self.env_vars)
+        return cluster
+
+    def _read_definition(self, context: Context) -> Definition:
+        zone_named(self.time_zone)
+        return define(
+            self.pipeline,
+            {
+                "target": self.target,
+                "replace_where": self.replace_where,
+                "query": self.query,
+                "partitioned_by": tuple(self.partitioned_by),
+                "clustered_by": tuple(self.cluster_by),
+                "properties": dict(self.table_properties or {}),
+                "comment": self.comment,
+            },
+            folders=_folders(context),
+            time_zone=self.time_zone,
+            null_keys=self.null_keys,
+        )
+
+    def _read_asked(self, definition: Definition, context: Context) -> Asked:  # noqa: ARG002  (for subclasses)
+        select = names("refresh_selection", self.refresh_selection)
+        return Asked(
+            select=select,
+            full_refresh=full_refresh(self.full_refresh, select, definition),
+            dry_run=truth("dry_run", self.plan_only),
+        )
+
+    @contextmanager
+    def _exchange(self, cluster: Cluster) -> Iterator[Exchange]:
+        exchange = open_exchange(uuid4().hex, cluster, self.exchange)
+        try:
+            yield exchange
+        finally:
+            exchange.discard()
+
+    def _request(
+        self, context: Context, exchange: Exchange, definition: Definition, asked: Asked, ledger: Ledger
+    ) -> RunRequest:
+        return RunRequest(
+            run_id=exchange.run_id,
+            as_of=instant_given(self.as_of, self.time_zone) if self.as_of else instant_of_run(context),
+            documents=definition.documents,
+            arguments=definition.arguments,
+            time_zone=self.time_zone,
+            overrides=asked.overrides,
+            select=asked.select,
+            full_refresh=asked.full_refresh,
+            allow_full_refresh=self.allow_full_refresh,
+            refresh_policy=self.refresh_policy,
+            null_keys=self.null_keys,
+            root=self.root,
+            allow_missing_columns=self.allow_missing_columns,
+            previous=ledger.previous(definition),
+            report_uri=exchange.report_uri,
+            identity=ledger.identity,
+            dry_run=asked.dry_run,
+        )
+
+    def _run_application(self, context: Context, exchange: Exchange, request: RunRequest) -> JobOutcome:
+        code = code_package()
+        exchange.put(request)
+        self.application = str(code.application)
+        # Only a name goes on the command line, which Airflow and Spark both log.
+        self.application_args = [exchange.request_file.name]
+        self.files = _joined(self.files, exchange.request_file)
+        self.py_files = _joined(self.py_files, code.archive)
+        self.conf = with_delta(self.conf, self.properties_file)
+        try:
+            super().execute(context)
+        except AirflowException as failure:
+            # An application that failed has said why in its outcome; one that was killed left none.
+            try:
+                return exchange.outcome()
+            except SubmitError as missing:
+                raise missing from failure
+        return exchange.outcome()
+
+    def _tell(self, context: Context, outcome: JobOutcome) -> None:
+        for report in outcome.reports:
+            self._say(summary.report_lines(report))
+        for failure in outcome.failures:
+            self._say(summary.failure_lines(failure))
+        for outlet in self.outlets or ():
+            if isinstance(outlet, Asset):
+                extra = summary.asset_extra(getattr(outlet, "name", ""), outlet.uri, outcome.reports)
+                if extra is not None:
+                    context["outlet_events"][outlet].extra = extra
+
+    def _say(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self.log.info("%s", line)
+
+
+@contextmanager
+def _as_airflow_errors() -> Iterator[None]:
+    try:
+        yield
+    except ReplaceWhereError as error:
+        kind = AirflowException if error.retryable else AirflowFailException
+        raise kind(str(error)) from error
+
+
+def _identity(context: Context) -> Identity:
+    ti = context["ti"]
+    return Identity(ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.try_number)
+
+
+def _folders(context: Context) -> list[str]:
+    dag: Any = context["dag"]
+    searchpath = dag.template_searchpath or ()
+    searchpath = [searchpath] if isinstance(searchpath, str) else list(searchpath)
+    return list(dict.fromkeys([str(Path(dag.fileloc).parent), *searchpath, str(Path.cwd())]))
+
+
+def _joined(given: str | None, path: Path) -> str:
+    return f"{given},{path}" if given else str(path)
