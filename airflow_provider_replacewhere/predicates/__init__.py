@@ -1,0 +1,9 @@
+"""What a WHERE means: parse, check, put the clock in, and reason about the rows it selects.
+
+All of it is standard library, so nothing here is loaded late.
+"""
+
+from airflow_provider_replacewhere.predicates.clock import Clock, Frozen, NeedsSparkError, freeze
+from airflow_provider_replacewhere.predicates.parse import ParsedPredicate, check, columns_of, parse
+
+__all__ = ["Clock", "Frozen", "NeedsSparkError", "ParsedPredicate", "check", "columns_of", "freeze", "parse"]
