@@ -20,7 +20,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.pool import NullPool
 
 
-class NoServerPrograms(Exception):
+class NoServerProgramsError(Exception):
     """No PostgreSQL server programs are installed on this machine."""
 
 
@@ -41,7 +41,7 @@ class PostgresServer:
 def running_server() -> Iterator[PostgresServer]:
     """Start a server on a free port of this machine, and stop it in the end.
 
-    :raises NoServerPrograms: there is no server to start
+    :raises NoServerProgramsError: there is no server to start
     """
     programs = _programs()
     # Not pytest's tmp_path: the server's own user has to reach its folder.
@@ -54,7 +54,18 @@ def running_server() -> Iterator[PostgresServer]:
         for path in (home, password_file):
             os.chown(path, owner.pw_uid, owner.pw_gid)
     try:
-        _run(programs / "initdb", "-D", data, "-U", "history", "-A", "scram-sha-256", "--pwfile", password_file, "--no-sync")
+        _run(
+            programs / "initdb",
+            "-D",
+            data,
+            "-U",
+            "history",
+            "-A",
+            "scram-sha-256",
+            "--pwfile",
+            password_file,
+            "--no-sync",
+        )
         options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={home} -c fsync=off"
         _run(programs / "pg_ctl", "-D", data, "-l", home / "log", "-w", "-o", options, "start")
         try:
@@ -74,7 +85,7 @@ def _programs() -> Path:
     for folder in folders:
         if (folder / "initdb").exists() and (folder / "pg_ctl").exists():
             return folder
-    raise NoServerPrograms("no initdb on PATH or below /usr/lib/postgresql: install the package postgresql")
+    raise NoServerProgramsError("no initdb on PATH or below /usr/lib/postgresql: install the package postgresql")
 
 
 def _run(*command: str | Path) -> None:
@@ -97,7 +108,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     try:
         with running_server() as server:
             yield server
-    except NoServerPrograms as reason:
+    except NoServerProgramsError as reason:
         if os.environ.get("CI"):
             raise
         pytest.skip(str(reason))

@@ -96,13 +96,15 @@ class Database:
 
     def _translated(self, error: exc.DBAPIError) -> HistoryError | HistorySchemaError:
         said = " ".join(str(error.orig).split())
-        if self.backend == "sqlite" and type(error.orig) is sqlite3.DatabaseError:
+        sqlite_code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # the rest of the bits tells variants apart
+        if sqlite_code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             return HistorySchemaError(
                 f"The history at {self.label} is damaged or no SQLite file: {said}.",
                 hint="Move the file away and start a new one, or restore it from a backup.",
             )
         transient = isinstance(error, exc.OperationalError | exc.InterfaceError | exc.InternalError)
-        if transient or error.connection_invalidated:
+        # SQLite has one class for what may pass and for statements that can never work; the code tells them apart.
+        if (transient and sqlite_code != sqlite3.SQLITE_ERROR) or error.connection_invalidated:
             return HistoryError(
                 f"The history at {self.label} does not answer: {said}.",
                 hint="Check that the database runs, that the connection's host and login are right, and, for SQLite, "
@@ -151,7 +153,7 @@ def _engine(url: URL) -> Engine:
     try:
         # Parameters are hidden because predicates are users' data, and errors end up in task logs.
         engine = sa.create_engine(url, future=True, poolclass=NullPool, hide_parameters=True, connect_args=arguments)
-    except ModuleNotFoundError as error:
+    except (ModuleNotFoundError, exc.NoSuchModuleError) as error:
         raise RequestError(
             f"The history's URL names the driver {url.drivername!r}, which is not installed: {error}.",
             hint="Install it, or leave the driver out of the URL.",
