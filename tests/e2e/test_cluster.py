@@ -16,7 +16,7 @@ DELTA = (
     "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog",
 )
 SMALL = ("spark.databricks.delta.snapshotPartitions=2", "spark.sql.shuffle.partitions=2", "spark.ui.enabled=false")
-JOB = Path(__file__).with_name("jobs.py")
+JOB = Path(__file__).with_name("plain") / "job.py"
 
 
 @pytest.mark.cluster

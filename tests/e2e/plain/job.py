@@ -1,6 +1,6 @@
 """A Spark application for tests that ask about the environment, not about our code.
 
-``jobs.py FOLDER`` writes a Delta table of five rows, replaces two of them, and leaves the rows and the number of
+``job.py FOLDER`` writes a Delta table of five rows, replaces two of them, and leaves the rows and the number of
 executors that took part in ``FOLDER/answer.json``.
 """
 
