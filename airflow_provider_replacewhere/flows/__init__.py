@@ -9,7 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_provider_replacewhere.flows.alias import unqualify
     from airflow_provider_replacewhere.flows.checks import check
+    from airflow_provider_replacewhere.flows.declarations import Declarations, to_pipeline
+    from airflow_provider_replacewhere.flows.decorators import (
+        collecting,
+        expect,
+        expect_all,
+        expect_all_or_drop,
+        expect_all_or_fail,
+        expect_or_drop,
+        expect_or_fail,
+        table,
+        temporary_view,
+    )
     from airflow_provider_replacewhere.flows.model import Flow, Pipeline, Table, TableName, View
     from airflow_provider_replacewhere.flows.names import parse_table_name
     from airflow_provider_replacewhere.flows.pipeline import combine, flow_from_arguments, load_pipeline
@@ -17,26 +30,42 @@ if TYPE_CHECKING:
     from airflow_provider_replacewhere.flows.sql import parse_sql
 
 __all__ = [
+    "Declarations",
     "Flow",
     "Pipeline",
     "Table",
     "TableName",
     "View",
     "check",
+    "collecting",
     "combine",
+    "expect",
+    "expect_all",
+    "expect_all_or_drop",
+    "expect_all_or_fail",
+    "expect_or_drop",
+    "expect_or_fail",
     "flow_from_arguments",
     "load_pipeline",
     "order",
     "parse_sql",
     "parse_table_name",
     "references",
+    "table",
+    "temporary_view",
+    "to_pipeline",
+    "unqualify",
     "view_order",
 ]
 _HOME = {
     **dict.fromkeys(("Flow", "Pipeline", "Table", "TableName", "View"), "model"),
     **dict.fromkeys(("combine", "flow_from_arguments", "load_pipeline"), "pipeline"),
     **dict.fromkeys(("order", "references", "view_order"), "reads"),
+    **dict.fromkeys(("Declarations", "to_pipeline"), "declarations"),
+    **dict.fromkeys(("collecting", "expect", "expect_all", "expect_all_or_drop", "expect_all_or_fail"), "decorators"),
+    **dict.fromkeys(("expect_or_drop", "expect_or_fail", "table", "temporary_view"), "decorators"),
     "check": "checks",
+    "unqualify": "alias",
     "parse_sql": "sql",
     "parse_table_name": "names",
 }

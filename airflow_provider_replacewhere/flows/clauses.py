@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+from airflow_provider_replacewhere.errors import DefinitionError
 from airflow_provider_replacewhere.flows.cursor import Cursor
 from airflow_provider_replacewhere.flows.model import Column, Expectation, OnViolation, Schedule
-from airflow_provider_replacewhere.flows.scan import Kind
+from airflow_provider_replacewhere.flows.scan import Kind, scan
 from airflow_provider_replacewhere.flows.settings import check_setting, check_time_zone
+from airflow_provider_replacewhere.text import Document
 
 _UNITS: dict[str, Literal["HOURS", "DAYS", "WEEKS"]] = {
     "HOUR": "HOURS",
@@ -30,6 +32,7 @@ _AFTER_TYPE = (
     "CHECK",
     "MASK",
 )
+_INTERVAL_WORDS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "TO")
 _OTHER_CLAUSES = {
     "LOCATION": "Give the table a place by its name, as in delta.`/path`, or by the catalog's root.",
     "TRIGGER": "Let Airflow start the run; a Dag can be scheduled on the source's asset.",
@@ -64,6 +67,20 @@ def column_list(cursor: Cursor) -> tuple[tuple[Column, ...], tuple[Expectation, 
             )
 
 
+def columns_of(text: str, name: str) -> tuple[Column, ...]:
+    """The columns of a schema string such as ``id INT NOT NULL, day DATE``.
+
+    :param name: what the text is called in errors
+    :raises DefinitionError: the text is no list of columns, or declares a constraint
+    """
+    columns, expectations = column_list(Cursor(tuple(scan(Document(name, f"({text})")))))
+    if expectations:
+        raise DefinitionError(
+            f"The {name} declares the constraint {expectations[0].name}.", hint="Write it as a decorator: @expect."
+        )
+    return columns
+
+
 def _column(cursor: Cursor) -> Column:
     name = cursor.identifier("a column name").value
     type_ = _type(cursor) if cursor.at_kind(Kind.WORD) and not any(map(cursor.at, _AFTER_TYPE)) else None
@@ -78,14 +95,17 @@ def _column(cursor: Cursor) -> Column:
 
 
 def _type(cursor: Cursor) -> str:
-    """A data type as text: words, each with arguments in parentheses or angle brackets."""
-    start = cursor.here
-    while cursor.at_kind(Kind.WORD) and not any(map(cursor.at, _AFTER_TYPE)):
-        cursor.take()
-        if cursor.at("("):
-            cursor.parenthesised("the type")
-        elif cursor.at("<"):
-            _angle_brackets(cursor)
+    """A data type as text."""
+    start, interval = cursor.here, cursor.at("INTERVAL")
+    cursor.take()
+    if cursor.at("("):
+        cursor.parenthesised("the type")
+    elif cursor.at("<"):
+        _angle_brackets(cursor)
+    while interval and cursor.accept_any(*_INTERVAL_WORDS):
+        pass
+    if cursor.accept("COLLATE"):
+        cursor.identifier("the collation's name")
     return cursor.since(start).text
 
 

@@ -97,12 +97,13 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """A view that lives for one run of the pipeline; its query is SQL text or a Python function that gives a DataFrame."""
+    """A view that lives for one run of the pipeline; its query is SQL text or a function that gives a DataFrame."""
 
     name: TableName
     query: Span | None = None
     function: Callable[[], Any] | None = field(default=None, compare=False)
     comment: str | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
     span: Span | None = None
 
 
@@ -117,6 +118,7 @@ class Flow:
     :param function: the Python function that gives the source DataFrame; None for an SQL flow
     :param time_zone: IANA name: what "today" means in the predicate and in the query
     :param null_keys: what to do with rows for which the predicate is NULL
+    :param spark_conf: Spark settings for this flow's query alone, from the decorator
     """
 
     name: str
@@ -127,6 +129,7 @@ class Flow:
     comment: str | None = None
     time_zone: str = "UTC"
     null_keys: NullKeys = "fail"
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
     span: Span | None = None
 
     @property
