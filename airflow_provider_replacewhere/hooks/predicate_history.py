@@ -66,11 +66,14 @@ class PredicateHistoryHook(BaseHook):
         from flask_appbuilder.fieldwidgets import BS3TextFieldWidget
         from flask_babel import lazy_gettext
         from wtforms import StringField
+        from wtforms.validators import Optional, any_of
 
         return {
             name: StringField(
                 lazy_gettext(field["label"]),
                 widget=BS3TextFieldWidget(),
+                # Optional first: forms of other connection types leave the field empty.
+                validators=[Optional(), any_of(field["schema"]["enum"])] if "enum" in field["schema"] else [],
                 description=field["description"],
                 default=field["schema"].get("default"),
             )

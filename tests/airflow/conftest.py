@@ -11,7 +11,7 @@ HOME = use_throw_away_home()  # before any test module imports Airflow
 
 import pytest  # noqa: E402
 
-pytest_plugins = ["tests.postgres"]
+from tests.postgres import postgres_server  # noqa: E402, F401 (a fixture)
 
 
 @pytest.fixture(scope="session")
