@@ -57,7 +57,8 @@ $(LINES:%=matrix-%): matrix-%: $(READY)
 	@$(BIN)/python -m tools.matrix $*
 
 build: $(READY) ## the wheel and the source archive, in dist/
-	@rm -rf dist && $(BIN)/python -m build -q . && ls dist
+	@rm -rf dist && { $(BIN)/python -m build . >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }; }
+	@echo "build:" dist/*
 
 wheel-test: build ## install the wheel alone in a clean environment
 	@$(BIN)/python -m tools.wheel_test

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import time
 
 START_LIMIT = 120.0
@@ -17,6 +19,8 @@ def start_execution_api() -> None:
         from airflow.sdk.execution_time import supervisor
     except ImportError:
         return
+    # Up to 3.2 the start-up makes a token validator, and in a home that has no secret it ends without a word.
+    os.environ.setdefault("AIRFLOW__API_AUTH__JWT_SECRET", secrets.token_hex(64))
     api = supervisor.in_process_api_server()
     _ = api.transport  # the property starts the application
     deadline = time.monotonic() + START_LIMIT

@@ -62,7 +62,7 @@ def has_delta(jars: Path, delta_version: str) -> bool:
 
 def module_of(jar: Path) -> str:
     """Return the artifact name of a jar file: ``jackson-core`` for ``jackson-core-2.21.2.jar``."""
-    return re.sub(r"-\d[^/]*$", "", jar.stem)
+    return re.sub(r"^(.+?)-\d+(\.\w+)*(-\d+)?(-[A-Za-z]\w*)*$", r"\1", jar.stem)
 
 
 def ivy_module(artifact: str, version: str, shipped: list[str]) -> ElementTree[Element]:

@@ -97,7 +97,10 @@ def build_wheel() -> Path:
     """Build the wheel of this checkout."""
     dist = ROOT / "build" / "matrix" / "dist"
     shutil.rmtree(dist, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "build", "-q", "--wheel", "--outdir", str(dist), str(ROOT)], check=True)
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(dist), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"matrix: the wheel cannot be built:\n{done.stdout}{done.stderr}")
     (wheel,) = dist.glob("*.whl")
     return wheel
 
