@@ -1,7 +1,7 @@
 """Everything that can go wrong, in two kinds.
 
-A *terminal* error will come again on every retry, so the task fails at once. A *transient* error may be gone on the next
-try, so Airflow's retries decide. Each message says what was asked, what was found, and what to do.
+A *terminal* error will come again on every retry, so the task fails at once. A *transient* error may be gone on the
+next try, so Airflow's retries decide. Each message says what was asked, what was found, and what to do.
 """
 
 from __future__ import annotations

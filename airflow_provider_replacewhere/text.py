@@ -80,7 +80,7 @@ class Span:
 
     @property
     def where(self) -> str:
-        """``file:line:column``"""
+        """``file:line:column``."""
         line, column = self.document.position(self.start)
         return f"{self.document.name}:{line}:{column}"
 

@@ -162,17 +162,21 @@ class HistoryStore:
         found = self._fold_of(sa.select(events.c.run_key).where(events.c.run_key == digest(run_id)).distinct())
         return found[0] if found else None
 
-    def last_successful(self, targets: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def last_successful(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target as spelled in the argument, the last successful run's report as JSON.
 
         Targets that no run has filled yet are left out.
+
+        :param targets: None for all there are, each as its last run spelled it
         """
-        keys = {target: target_digest(target) for target in targets}
-        if not keys:
+        keys = None if targets is None else {target: target_digest(target) for target in targets}
+        if keys is not None and not keys:
             return {}
+        filled = events.c.kind == EventKind.SUCCEEDED.value
+        wanted = filled if keys is None else filled & events.c.target_key.in_(sorted(set(keys.values())))
         last = (
             sa.select(sa.func.max(events.c.sequence).label("sequence"))
-            .where(events.c.kind == EventKind.SUCCEEDED.value, events.c.target_key.in_(sorted(set(keys.values()))))
+            .where(wanted)
             .group_by(events.c.target_key)
             .subquery()
         )
@@ -180,6 +184,8 @@ class HistoryStore:
         self._prepare()
         with self._database.reading() as connection:
             reports = {key: json.loads(report) for key, report in connection.execute(query)}
+        if keys is None:
+            return {report["target"]: report for report in reports.values()}
         return {target: reports[key] for target, key in keys.items() if key in reports}
 
     def prune(self, *, keep_days: float | None = None, keep_runs: int | None = None) -> int:

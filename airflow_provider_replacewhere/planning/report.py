@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from airflow_provider_replacewhere.errors import RequestError, ReplaceWhereError, error_from_json
+from airflow_provider_replacewhere.errors import ReplaceWhereError, RequestError, error_from_json
 
 REPORT_VERSION = 1
 
@@ -155,5 +155,5 @@ class JobOutcome:
         except (KeyError, TypeError, ValueError) as error:
             raise RequestError(
                 f"The run report is not a report document ({len(text)} characters): {error}.",
-                hint="The driver may have ended while it wrote it; the Delta commit's own metadata tells what was written.",
+                hint="The driver may have ended early; the Delta commit's own metadata tells what was written.",
             ) from error

@@ -1,0 +1,162 @@
+"""The same runs without Airflow: in a notebook, in a test, or behind the console command."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.flows.model import NullKeys, Pipeline
+from airflow_provider_replacewhere.flows.pipeline import load_pipeline
+from airflow_provider_replacewhere.flows.sql import parse_sql
+from airflow_provider_replacewhere.history.store import HistoryStore
+from airflow_provider_replacewhere.planning.report import JobOutcome, RunReport
+from airflow_provider_replacewhere.planning.request import Override, RunRequest
+from airflow_provider_replacewhere.spark.job import run_pipeline
+from airflow_provider_replacewhere.spark.session import create_spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["LocalSession", "create_spark_session"]
+
+PipelineLike = Pipeline | str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+HISTORY_FOLDER = "_replacewhere"
+
+
+class LocalSession:
+    """Runs flows in the caller's own Spark session.
+
+    :param spark: a session with Delta Lake, such as :func:`create_spark_session` gives
+    :param root: folder of the directory catalog, which finds sources and targets by plain name; None leaves all
+        names to Spark's own catalog
+    :param history: SQLAlchemy URL of the ledger; by default an SQLite file in the root
+    :raises RequestError: there is neither a local root nor a URL, so that the ledger has no place
+    """
+
+    def __init__(
+        self, spark: SparkSession, *, root: str | os.PathLike[str] | None = None, history: str | None = None
+    ) -> None:
+        self.spark = spark
+        self.root = None if root is None else os.fspath(root)
+        self.history = HistoryStore(history or self._default_history())
+
+    def run(
+        self,
+        pipeline: PipelineLike,
+        *,
+        as_of: datetime | None = None,
+        overrides: Mapping[str, str] | None = None,
+        select: Iterable[str] = (),
+        full_refresh: Iterable[str] = (),
+        allow_full_refresh: bool = False,
+        refresh_policy: str = "auto",
+        null_keys: NullKeys | None = None,
+        time_zone: str = "UTC",
+        allow_missing_columns: bool = False,
+    ) -> list[RunReport]:
+        """Run a pipeline's flows, in the order in which they read each other, and record what they did.
+
+        :param pipeline: a :class:`~.flows.Pipeline`, SQL text, or one or several paths
+        :param as_of: the instant that all time functions see, aware; now by default
+        :param overrides: by flow's name, a predicate for this run in place of the flow's own
+        :param select: targets or flows to run; all of them by default
+        :param full_refresh: targets whose whole table is replaced by what the query gives for the window
+        :param allow_full_refresh: whether that may lose rows outside the window
+        :param null_keys: ``fail``, ``drop`` or ``include``, for flows that do not say
+        :param time_zone: IANA name, for flows that do not say
+        :param allow_missing_columns: whether NULL may be written to a target's column that the query does not give
+        :raises ReplaceWhereError: the first failure; flows that do not read the one that failed were run all the same,
+            and everything is in the history
+        """
+        request = self._request(
+            as_of, overrides, select, full_refresh, allow_full_refresh, refresh_policy, null_keys, time_zone
+        )
+        outcome = self._run(pipeline, replace(request, allow_missing_columns=allow_missing_columns))
+        outcome.raise_for_failure()
+        return list(outcome.reports)
+
+    def plan(
+        self,
+        pipeline: PipelineLike,
+        *,
+        as_of: datetime | None = None,
+        overrides: Mapping[str, str] | None = None,
+        select: Iterable[str] = (),
+        full_refresh: Iterable[str] = (),
+        allow_full_refresh: bool = False,
+        refresh_policy: str = "auto",
+        null_keys: NullKeys | None = None,
+        time_zone: str = "UTC",
+    ) -> list[RunReport]:
+        """What :meth:`run` would do with the same arguments; nothing is written and nothing recorded.
+
+        A flow that reads another flow's target is planned over that target as it is now.
+        """
+        request = self._request(
+            as_of, overrides, select, full_refresh, allow_full_refresh, refresh_policy, null_keys, time_zone
+        )
+        outcome = self._run(pipeline, replace(request, dry_run=True))
+        outcome.raise_for_failure()
+        return list(outcome.reports)
+
+    def _request(
+        self,
+        as_of: datetime | None,
+        overrides: Mapping[str, str] | None,
+        select: Iterable[str],
+        full_refresh: Iterable[str],
+        allow_full_refresh: bool,
+        refresh_policy: str,
+        null_keys: NullKeys | None,
+        time_zone: str,
+    ) -> RunRequest:
+        return RunRequest(
+            run_id=f"local-{uuid.uuid4()}",
+            as_of=as_of or datetime.now(UTC),
+            time_zone=time_zone,
+            overrides=tuple(Override(name, predicate) for name, predicate in (overrides or {}).items()),
+            select=_names("select", select),
+            full_refresh=_names("full_refresh", full_refresh),
+            allow_full_refresh=allow_full_refresh,
+            refresh_policy=refresh_policy,
+            null_keys=null_keys,
+            root=self.root,
+        )
+
+    def _run(self, pipeline: PipelineLike, request: RunRequest) -> JobOutcome:
+        loaded = _load(pipeline, request)
+        previous = self.history.last_successful()
+        outcome = run_pipeline(self.spark, loaded, replace(request, previous=previous))
+        if not request.dry_run:
+            self.history.record_outcome(outcome)
+        return outcome
+
+    def _default_history(self) -> str:
+        if self.root is None or "://" in self.root:
+            raise RequestError(
+                "The history has no place: there is no local root to keep it in.",
+                hint="Give history=, such as sqlite:////data/history.db or postgresql://user:password@host/database.",
+            )
+        return f"sqlite:///{Path(self.root).resolve() / HISTORY_FOLDER / 'history.db'}"
+
+
+def _load(pipeline: PipelineLike, request: RunRequest) -> Pipeline:
+    null_keys: NullKeys = request.null_keys or "fail"
+    if isinstance(pipeline, Pipeline):
+        return pipeline
+    if isinstance(pipeline, str) and len(pipeline.split()) > 1 and not pipeline.endswith((".sql", ".py")):
+        return parse_sql(pipeline, time_zone=request.time_zone, null_keys=null_keys)
+    return load_pipeline(pipeline, time_zone=request.time_zone, null_keys=null_keys)
+
+
+def _names(argument: str, value: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise RequestError(f"{argument} is the text {value!r}.", hint=f"Give a list: {argument}=[{value!r}].")
+    return tuple(value)

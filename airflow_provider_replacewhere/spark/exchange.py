@@ -1,0 +1,42 @@
+"""Putting the outcome where the worker looks for it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from airflow_provider_replacewhere.spark.jvm import file_system
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def write_text(session: SparkSession, uri: str, text: str) -> None:
+    """Write a text in one step, so that no reader ever sees half of it.
+
+    :param uri: a local path, or any URI that Hadoop's file systems know
+    """
+    parts = urlsplit(uri)
+    if parts.scheme in ("", "file"):
+        _write_local(Path(unquote(parts.path) if parts.scheme else uri), text)
+        return
+    fs, target = file_system(session, uri)
+    _, beside = file_system(session, f"{uri}.part")
+    stream = fs.create(beside, True)
+    try:
+        stream.write(bytearray(text.encode()))
+    finally:
+        stream.close()
+    fs.delete(target, False)
+    fs.rename(beside, target)
+
+
+def _write_local(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(beside).replace(path)

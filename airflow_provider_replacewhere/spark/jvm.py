@@ -1,0 +1,58 @@
+"""The few ways in which this floor looks into the JVM. Classic PySpark only: Spark Connect has no such door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def seq(scala_seq: Any) -> list[Any]:
+    """A Scala sequence as a Python list."""
+    return [scala_seq.apply(i) for i in range(scala_seq.size())]
+
+
+def option(scala_option: Any) -> Any:
+    """What a Scala Option holds, or None."""
+    return scala_option.get() if scala_option.isDefined() else None
+
+
+def class_name(node: Any) -> str:
+    """The simple class name of a JVM object."""
+    return str(node.getClass().getSimpleName())
+
+
+def walk(plan: Any) -> Iterator[Any]:
+    """All nodes of a logical plan, those inside subqueries and views too, parents first."""
+    yield plan
+    for child in (*seq(plan.children()), *seq(plan.subqueries())):
+        yield from walk(child)
+
+
+def expressions(plan: Any) -> Iterator[Any]:
+    """All expressions of a logical plan, at every depth."""
+    for node in walk(plan):
+        for expression in seq(node.expressions()):
+            yield from subexpressions(expression)
+
+
+def subexpressions(expression: Any) -> Iterator[Any]:
+    """An expression and all below it, parents first."""
+    yield expression
+    for child in seq(expression.children()):
+        yield from subexpressions(child)
+
+
+def parse_plan(session: SparkSession, query: str) -> Any:
+    """The unresolved logical plan of a query, as Spark's own parser reads it."""
+    return session._jsparkSession.sessionState().sqlParser().parsePlan(query)
+
+
+def file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
+    """Hadoop's file system for a path, and the path as that file system wants it."""
+    jvm = session._jvm
+    assert jvm is not None
+    jvm_path = jvm.org.apache.hadoop.fs.Path(path)
+    return jvm_path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), jvm_path

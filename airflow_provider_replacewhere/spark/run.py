@@ -1,0 +1,334 @@
+"""One run of one flow, step by step: from its declaration to the commit that is read back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_replacewhere.errors import (
+    DefinitionError,
+    ExpectationError,
+    FullRefreshRefusedError,
+    NullKeyError,
+    SchemaError,
+)
+from airflow_provider_replacewhere.flows.alias import unqualify
+from airflow_provider_replacewhere.flows.model import Flow, OnViolation, Pipeline, TableName
+from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide, planning_information
+from airflow_provider_replacewhere.planning.report import Mode, RunReport
+from airflow_provider_replacewhere.planning.request import RunRequest
+from airflow_provider_replacewhere.predicates.clock import Clock
+from airflow_provider_replacewhere.spark import python_files
+from airflow_provider_replacewhere.spark.definition import definition_hash
+from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
+from airflow_provider_replacewhere.spark.pipeline import substituted
+from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit
+from airflow_provider_replacewhere.spark.session import flow_session, refuse_running_clocks
+from airflow_provider_replacewhere.spark.sources import Sources
+from airflow_provider_replacewhere.spark.target import RESET_ALLOWED, Commit, State, Target
+from airflow_provider_replacewhere.spark.window import Window, freeze_window
+from airflow_provider_replacewhere.text import Span
+
+BeforeRead = Callable[[TableName, Span | None], None]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all runs of one application share."""
+
+    session: SparkSession
+    spark: python_files.PipelineSpark
+    pipeline: Pipeline
+    request: RunRequest
+
+    @property
+    def directory(self) -> DirectoryCatalog | None:
+        return DirectoryCatalog(self.request.root) if self.request.root else None
+
+
+def run_flow(
+    setting: Setting, flow: Flow, *, override: str | None, full_refresh: bool, before: BeforeRead
+) -> RunReport:
+    """Replace one window of one target, or with ``dry_run`` say what that would do.
+
+    :param override: predicate for this run in place of the flow's own
+    :param full_refresh: replace the whole table by what the query gives for the window
+    :param before: called for every table before it is read, so that the flow which fills it runs first
+    :raises ReplaceWhereError: the run is refused or fails; the target is as it was
+    """
+    request, started = setting.request, _now()
+    clock = Clock(request.as_of, flow.time_zone)
+    session = flow_session(setting.session, clock, _session_settings(setting.pipeline, flow))
+    target = Target.at(session, flow.target, setting.directory)
+    state = target.state()
+
+    sources = _sources(setting, flow, session, before)
+    query = _query(setting, flow, sources)
+    predicate = _predicate(setting, flow, override)
+    window = freeze_window(query, predicate, clock, flow.null_keys)
+
+    read = sources.found(query)
+    facts = Facts(
+        window=window.sql,
+        definition_hash=definition_hash(query, flow, [d.text for d in setting.pipeline.documents if d.is_python]),
+        source_versions={source.name: source.version for source in read},
+        target_exists=state is not None,
+        target_version=state.version if state else None,
+        override=override,
+        evaluated=window.evaluated,
+        full_refresh=full_refresh,
+    )
+    decision = decide(facts, request.previous.get(str(flow.target)))
+    report = _planned(setting, flow, started, predicate, facts, decision, [source.to_json() for source in read], state)
+    if full_refresh:
+        _check_full_refresh(target, flow, state, window, allowed=request.allow_full_refresh)
+    if request.dry_run:
+        return report
+
+    _check_null_keys(query, window, flow)
+    rows = query.where(window.sql)
+    rows, expectations = _checked(rows, flow)
+    try:
+        plan = _columns(
+            session, query, flow, state, full_refresh=full_refresh, allow_missing=request.allow_missing_columns
+        )
+        if state is None:
+            target.create(flow.table, declared_schema(session, query.schema, flow.table.columns, str(flow.target)))
+        commit = _write(target, flow, rows.selectExpr(*plan.select), report, plan, window)
+    finally:
+        rows.unpersist()
+    return _done(report, commit, expectations, plan.added if state is not None else ())
+
+
+# -- the steps ---------------------------------------------------------------------------------------------------------
+
+
+def _session_settings(pipeline: Pipeline, flow: Flow) -> dict[str, str]:
+    own = {key: value for key, value in pipeline.settings.items() if not key.lower().startswith("replacewhere.")}
+    return own | dict(flow.spark_conf)
+
+
+def _sources(setting: Setting, flow: Flow, session: SparkSession, before: BeforeRead) -> Sources:
+    def before_read(name: TableName, span: Span | None) -> None:
+        if name.key == flow.target.key:
+            raise DefinitionError(
+                f"The flow {flow.name} reads its own target.",
+                hint="A second run would not give what the first gave. Read the tables that the target is made from.",
+                span=span,
+            )
+        before(name, span)
+
+    return Sources(
+        session,
+        directory=setting.directory,
+        views={view.name.key: view for view in setting.pipeline.views},
+        before_read=before_read,
+        call=lambda function, reading: python_files.call(function, reading, setting.spark),
+        prepare=lambda query: substituted(query, setting.pipeline.settings),
+    )
+
+
+def _query(setting: Setting, flow: Flow, sources: Sources) -> DataFrame:
+    if flow.function is not None:
+        frame = python_files.call(flow.function, sources, setting.spark)
+    else:
+        assert flow.query is not None
+        frame = sources.sql(flow.query)
+    refuse_running_clocks(frame._jdf.queryExecution().analyzed(), f"The query of {flow.name}")
+    return frame
+
+
+def _predicate(setting: Setting, flow: Flow, override: str | None) -> Span:
+    """The predicate's text over the query's output columns."""
+    if override is not None:
+        # Data, never code: no variables are filled in here.
+        predicate = Span.of(override, f"predicate_override for {flow.name}")
+    else:
+        predicate = substituted(flow.replace_where, setting.pipeline.settings)
+    if flow.query is None:
+        return predicate
+    text = unqualify(predicate, substituted(flow.query, setting.pipeline.settings))
+    return predicate if text == predicate.text else Span.of(text, predicate.document.name)
+
+
+def _check_full_refresh(target: Target, flow: Flow, state: State | None, window: Window, *, allowed: bool) -> None:
+    if state is None:
+        return
+    properties = {**flow.table.properties, **state.properties}
+    forbidden = next((v for k, v in properties.items() if k.lower() == RESET_ALLOWED), "true").lower() == "false"
+    if allowed and not forbidden:
+        return
+    lost = target.count_outside(window.sql) if set(window.columns) <= _known(state) else None
+    count = "rows" if lost is None else "1 row" if lost == 1 else f"{lost} rows"
+    hint = (
+        f"The table says {RESET_ALLOWED} = false: change that property first."
+        if forbidden
+        else "Set allow_full_refresh=True to lose them, or refresh a window."
+    )
+    raise FullRefreshRefusedError(
+        f"A full refresh of {target} would lose {count} outside {window.sql}.", hint=hint, span=flow.span
+    )
+
+
+def _known(state: State) -> set[str]:
+    return {name for field in state.schema for name in (field.name,)}
+
+
+def _check_null_keys(query: DataFrame, window: Window, flow: Flow) -> None:
+    """With ``null_keys = fail``, refuse rows of which the predicate cannot tell whether they belong.
+
+    A range window neither deletes such rows nor may they be written, so they would be lost without a word.
+    """
+    keys = {name.lower() for name in window.columns}
+    if flow.null_keys != "fail" or not any(f.nullable for f in query.schema if f.name.lower() in keys):
+        return
+    unknown = query.where(window.unknown).count()
+    if unknown:
+        raise NullKeyError(
+            f"The query of {flow.name} gives {unknown} {'row' if unknown == 1 else 'rows'} with NULL in "
+            f"{' or '.join(window.columns)}, so that the predicate cannot tell whether they belong to the window.",
+            hint="Set null_keys (table property replacewhere.nullKeys) to 'drop' to leave them out, to 'include' to "
+            "have them replaced with every window, or give the column a value in the query.",
+            span=flow.replace_where,
+        )
+
+
+def _checked(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str, Any]]]:
+    """The rows that are to be written, and how many broke each expectation.
+
+    :raises ExpectationError: one broke an expectation that fails the run
+    """
+    expectations = flow.table.expectations
+    if not expectations:
+        return rows, {}
+    # Counted and written from one evaluation: a query may not give the same rows twice.
+    rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    broken = {e.name: f"NOT coalesce(CAST(({e.condition}) AS BOOLEAN), false)" for e in expectations}
+    try:
+        counts = rows.agg(*(F.count_if(F.expr(sql)).alias(name) for name, sql in broken.items())).collect()[0]
+    except PySparkException as error:
+        rows.unpersist()
+        raise DefinitionError(
+            f"An expectation of {flow.target} cannot be evaluated: {str(error).strip().splitlines()[0]}",
+            hint="An expectation is a condition over the query's output columns.",
+            span=flow.table.span,
+        ) from error
+    found = {e.name: {"action": str(e.on_violation), "violations": int(counts[e.name])} for e in expectations}
+    failed = [e for e in expectations if e.on_violation is OnViolation.FAIL_UPDATE and counts[e.name]]
+    if failed:
+        rows.unpersist()
+        raise ExpectationError(
+            f"{counts[failed[0].name]} rows for {flow.target} break the expectation {failed[0].name}: "
+            f"{failed[0].condition}.",
+            hint="Nothing was written. Correct the source or the query, or let the expectation drop the rows.",
+            span=flow.table.span,
+        )
+    for expectation in expectations:
+        if expectation.on_violation is OnViolation.DROP_ROW:
+            rows = rows.where(f"NOT ({broken[expectation.name]})")
+    return rows, found
+
+
+def _columns(
+    session: SparkSession, query: DataFrame, flow: Flow, state: State | None, *, full_refresh: bool, allow_missing: bool
+) -> Fit:
+    """How the query's columns go into the target's, which for a new or refreshed table are the declared ones."""
+    declared = flow.table.columns
+    if state is not None and not full_refresh:
+        return fit(session, query.schema, state.schema, str(flow.target), allow_missing=allow_missing)
+    schema = declared_schema(session, query.schema, declared, str(flow.target))
+    found = fit(session, query.schema, schema, str(flow.target), allow_missing=allow_missing)
+    if declared and found.added:
+        raise SchemaError(
+            f"The query gives {', '.join(found.added)}, which {flow.target} does not declare.",
+            hint="Declare the column, or leave it out of the query.",
+            span=flow.table.span,
+        )
+    return found
+
+
+def _write(target: Target, flow: Flow, rows: DataFrame, report: RunReport, plan: Fit, window: Window) -> Commit:
+    metadata = _commit_metadata(report)
+    if report.mode is Mode.FULL_REFRESH:
+        return target.refresh(rows, flow.table, token=report.token, metadata=metadata)
+    return target.replace(rows, window.sql, token=report.token, metadata=metadata, new_columns=bool(plan.added))
+
+
+def _planned(
+    setting: Setting,
+    flow: Flow,
+    started: str,
+    predicate: Span,
+    facts: Facts,
+    decision: Decision,
+    sources: list[dict[str, Any]],
+    state: State | None,
+) -> RunReport:
+    """The report as it stands before anything is written."""
+    request = setting.request
+    run_id = f"{request.run_id}/{flow.name}"
+    target = {"table_name": str(flow.target), "version": facts.target_version, "exists": facts.target_exists}
+    return RunReport(
+        flow=flow.name,
+        target=str(flow.target),
+        run_id=run_id,
+        mode=decision.mode,
+        reasons=decision.reasons,
+        window=facts.window,
+        replaced=None,
+        as_of=request.as_of.astimezone(UTC).isoformat(),
+        time_zone=flow.time_zone,
+        predicate=predicate.text,
+        override=facts.override is not None,
+        definition_hash=facts.definition_hash,
+        source_versions=facts.source_versions,
+        target_version=facts.target_version,
+        rows_deleted=None,
+        rows_written=None,
+        rows_unchanged=None,
+        bytes_written=None,
+        planning_information=planning_information(
+            decision, sources, target | ({"table_id": state.table_id, "path": state.path} if state else {})
+        ),
+        token=hashlib.sha256("\0".join((run_id, facts.window, facts.definition_hash)).encode()).hexdigest(),
+        started_at=started,
+        finished_at=_now(),
+        evaluated=facts.evaluated,
+        dry_run=request.dry_run,
+    )
+
+
+def _commit_metadata(report: RunReport) -> str:
+    """What the commit says of itself, so that the log alone tells which run wrote it and from what."""
+    kept = ("flow", "run_id", "token", "mode", "window", "as_of", "definition_hash", "source_versions")
+    value = {name: report.to_json()[name] for name in kept}
+    return json.dumps({"replacewhere": {"version": 1, **value}}, sort_keys=True)
+
+
+def _done(
+    report: RunReport, commit: Commit, expectations: Mapping[str, Mapping[str, Any]], added: tuple[str, ...]
+) -> RunReport:
+    return replace(
+        report,
+        replaced="TRUE" if report.mode is Mode.FULL_REFRESH else report.window,
+        target_version=commit.version,
+        rows_deleted=commit.rows_deleted,
+        rows_written=commit.rows_written,
+        bytes_written=commit.bytes_written,
+        expectations=expectations,
+        columns_added=added,
+        finished_at=_now(),
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

@@ -1,0 +1,164 @@
+"""Spark sessions: one with Delta for those who have none, and one with a stopped clock for each flow."""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_replacewhere.errors import DefinitionError, TerminalError
+from airflow_provider_replacewhere.predicates.clock import Clock
+from airflow_provider_replacewhere.spark.jvm import class_name, expressions
+
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
+DELTA_SETTINGS = {
+    "spark.sql.extensions": DELTA_EXTENSION,
+    "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+}
+
+LOCAL_SETTINGS = {
+    "spark.master": "local[*]",
+    "spark.app.name": "replacewhere",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    # Delta reads a table's log as a Spark job; its default of 50 tasks makes small tables many times slower.
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+
+# What a flow's session must not inherit, whatever the cluster or the notebook has set: each of these would let rows
+# outside the window be written, or drop a write in silence.
+SAFE_SETTINGS = {
+    "spark.databricks.delta.replaceWhere.dataColumns.enabled": "true",
+    "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "true",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    "spark.sql.sources.partitionOverwriteMode": "static",
+    # Places in the query's text are told by Spark's parser, which must see the text that the user wrote.
+    "spark.sql.variable.substitute": "false",
+    # Long lists of columns would be cut in a plan's text, and two definitions would look the same.
+    "spark.sql.debug.maxToStringFields": "1000000",
+}
+STICKY_SETTINGS = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
+
+# Spark's names for "now", each with its type and how the clock tells it.
+TIME_FUNCTIONS = {
+    "current_date": "DATE",
+    "curdate": "DATE",
+    "current_timestamp": "TIMESTAMP",
+    "now": "TIMESTAMP",
+    "localtimestamp": "TIMESTAMP_NTZ",
+}
+TIME_EXPRESSIONS = frozenset(
+    {"CurrentDate", "CurrentTimestamp", "Now", "LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp"}
+)
+
+
+def create_spark_session(**conf: Any) -> SparkSession:
+    """A local Spark session with Delta Lake and this package's defaults.
+
+    :param conf: Spark settings that come on top; dots are written as double underscores, so that
+        ``spark__sql__shuffle__partitions=2`` can be given as a keyword, or pass ``**{"spark.…": …}``
+    """
+    settings = {**LOCAL_SETTINGS, **DELTA_SETTINGS, **_delta_packages()}
+    settings |= {key.replace("__", "."): str(value) for key, value in conf.items()}
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    quiet()
+    return session
+
+
+def quiet() -> None:
+    """Keep PySpark from printing every error a second time, as a page of JSON."""
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+
+
+def _delta_packages() -> dict[str, str]:
+    """Delta's Maven coordinates, unless Spark already has Delta among its own jars."""
+    import pyspark
+
+    if any((Path(pyspark.__file__).parent / "jars").glob("delta-spark_*.jar")):
+        return {}
+    try:
+        delta = version("delta-spark")
+    except PackageNotFoundError:
+        return {}
+    spark = ".".join(version("pyspark").split(".")[:2])
+    return {"spark.jars.packages": f"io.delta:delta-spark_{spark}_2.13:{delta}"}
+
+
+def require_delta(session: SparkSession) -> None:
+    """:raises TerminalError: the session cannot read or write Delta tables"""
+    settings = session.sparkContext.getConf()
+    jvm = session._jvm
+    assert jvm is not None
+    try:
+        jvm.java.lang.Class.forName(DELTA_CATALOG, False, jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    except Exception as error:
+        raise TerminalError(
+            f"Spark {session.version} has no Delta Lake on its class path.",
+            hint="Install Delta's jars on the cluster, or give the operator packages='io.delta:delta-spark_<Spark "
+            "version>_2.13:<Delta version>'.",
+        ) from error
+    if DELTA_EXTENSION not in (settings.get("spark.sql.extensions") or ""):
+        raise TerminalError(
+            "Delta Lake is on the class path, but its SQL extension is not switched on.",
+            hint=f"Set spark.sql.extensions={DELTA_EXTENSION} and spark.sql.catalog.spark_catalog={DELTA_CATALOG} "
+            "before the session starts.",
+        )
+
+
+def flow_session(session: SparkSession, clock: Clock, settings: dict[str, str]) -> SparkSession:
+    """A copy of the session for one flow: its own temporary views and settings, and a clock that stands at ``as_of``.
+
+    :param clock: the instant that all time functions see, and the time zone in which days begin
+    :param settings: the pipeline's own ``SET`` statements
+    """
+    # A clone, not newSession(): the caller's settings and temporary views stay visible.
+    flow = SparkSession(session.sparkContext, session._jsparkSession.cloneSession(), {})
+    for key, value in {**settings, **SAFE_SETTINGS, "spark.sql.session.timeZone": clock.time_zone}.items():
+        flow.conf.set(key, value)
+    for key in STICKY_SETTINGS:
+        flow.conf.unset(key)
+    _stop_clock(flow, clock)
+    return flow
+
+
+def _stop_clock(session: SparkSession, clock: Clock) -> None:
+    """Let Spark's time functions, in SQL and in Column expressions, give the clock's instant.
+
+    A temporary SQL function may not take a built-in's place, so the built-in leaves this session's registry first.
+    """
+    jvm = session._jvm
+    assert jvm is not None
+    registry = session._jsparkSession.sessionState().functionRegistry()
+    identifier, some = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier, jvm.scala.Some
+    instant = f"TIMESTAMP '{clock.as_of.isoformat()}'"
+    for name, sql_type in TIME_FUNCTIONS.items():
+        registry.dropFunction(identifier(name, some("builtin"), some("system")))
+        session.sql(
+            f"CREATE OR REPLACE TEMPORARY FUNCTION {name}() RETURNS {sql_type} RETURN CAST({instant} AS {sql_type})"
+        )
+
+
+def running_clocks(plan: Any) -> list[str]:
+    """The time expressions in an analysed plan that would read the real clock."""
+    return [name for name in map(class_name, expressions(plan)) if name in TIME_EXPRESSIONS]
+
+
+def refuse_running_clocks(plan: Any, what: str) -> None:
+    """:raises DefinitionError: the plan reads the real clock, so that a retry would give another answer"""
+    if found := running_clocks(plan):
+        raise DefinitionError(
+            f"{what} asks for the time in a way that cannot be held at as_of: {', '.join(sorted(set(found)))}.",
+            hint="Write current_date(), current_timestamp(), now() or localtimestamp(), and pass that on: "
+            "unix_timestamp(current_timestamp()).",
+        )

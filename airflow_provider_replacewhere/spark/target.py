@@ -1,0 +1,273 @@
+"""The target table: made explicitly, replaced in one commit, and read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from airflow_provider_replacewhere.errors import WriteError
+from airflow_provider_replacewhere.flows.model import Table, TableName
+from airflow_provider_replacewhere.spark.directory import DirectoryCatalog, is_delta_table
+from airflow_provider_replacewhere.spark.errors import causes, write_error
+from airflow_provider_replacewhere.spark.jvm import class_name, file_system, seq, walk
+from airflow_provider_replacewhere.spark.schema import sql_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+# How long Delta remembers a commit's txnAppId; without it every run's would stay in the table's state for ever.
+TRANSACTION_RETENTION = ("delta.setTransactionRetentionDuration", "interval 30 days")
+RESET_ALLOWED = "pipelines.reset.allowed"
+
+
+@dataclass(frozen=True)
+class State:
+    """A target that exists, at one version."""
+
+    schema: StructType
+    version: int
+    path: str
+    table_id: str
+    partition_columns: tuple[str, ...]
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What one commit did, read back from the table's log; counts are None where Delta keeps no statistics."""
+
+    version: int
+    read_version: int
+    rows_deleted: int | None
+    rows_written: int | None
+    bytes_written: int | None
+
+
+class Target:
+    """One target table, by its name in the directory catalog, in Spark's catalog, or by path.
+
+    :param folder: where the table is, or is to be, when no catalog keeps that
+    """
+
+    def __init__(self, session: SparkSession, name: TableName, folder: str | None) -> None:
+        self.session = session
+        self.name = name
+        self._folder = folder
+        self._sql_name = name.to_sql() if folder is None else TableName(("delta", folder)).to_sql()
+
+    @classmethod
+    def at(cls, session: SparkSession, name: TableName, directory: DirectoryCatalog | None) -> Target:
+        """The target that a name stands for, whether it exists or not."""
+        if name.is_path:
+            return cls(session, name, name.parts[1])
+        folder = directory.path(session, name) if directory is not None else None
+        if folder is not None and not is_delta_table(session, folder) and session.catalog.tableExists(name.to_sql()):
+            folder = None  # a table of Spark's own catalog that no folder below the root hides
+        return cls(session, name, folder)
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+    def state(self) -> State | None:
+        """The table as it is now, or None where there is none yet.
+
+        :raises WriteError: something else than a Delta table has the name or the folder
+        """
+        if self._folder is not None and not is_delta_table(self.session, self._folder):
+            self._refuse_other_files(self._folder)
+            return None
+        if self._folder is None and not self.session.catalog.tableExists(self._sql_name):
+            return None
+        location = self._location()
+        metadata = location.metadata()
+        return State(
+            schema=self.frame().schema,
+            version=int(location.version()),
+            path=str(location.path().toString()),
+            table_id=str(metadata.id()),
+            partition_columns=tuple(seq(metadata.partitionColumns())),
+            properties=_as_dict(self.session, metadata.configuration()),
+        )
+
+    def frame(self) -> DataFrame:
+        """The table's rows, at whatever version it has when they are read."""
+        return self.session.sql(f"SELECT * FROM {self._sql_name}")
+
+    def count_outside(self, window: str) -> int:
+        """How many rows the window does not hold: what a full refresh would lose."""
+        return int(self.frame().where(f"NOT coalesce(({window}), false)").count())
+
+    def create(self, table: Table, schema: StructType) -> None:
+        """Make the table, empty, as it was declared.
+
+        On a table that does not exist Delta's replaceWhere would neither delete nor check a row.
+        """
+        columns = ", ".join(
+            f"{TableName((field.name,)).to_sql()} {sql_type(self.session, field.dataType)}"
+            + ("" if field.nullable else " NOT NULL")
+            + (f" COMMENT {_string(field.metadata['comment'])}" if "comment" in field.metadata else "")
+            for field in schema
+        )
+        properties = dict([TRANSACTION_RETENTION]) | dict(table.properties)
+        statement = [f"CREATE TABLE IF NOT EXISTS {self._sql_name} ({columns}) USING DELTA"]
+        if table.partitioned_by:
+            statement.append(f"PARTITIONED BY ({_columns(table.partitioned_by)})")
+        if table.clustered_by:
+            statement.append(f"CLUSTER BY ({_columns(table.clustered_by)})")
+        if table.comment:
+            statement.append(f"COMMENT {_string(table.comment)}")
+        pairs = ", ".join(f"{_string(key)} = {_string(value)}" for key, value in properties.items())
+        statement.append(f"TBLPROPERTIES ({pairs})")
+        try:
+            self.session.sql(" ".join(statement))
+        except (PySparkException, Py4JJavaError) as error:
+            raise WriteError(
+                f"The target {self.name} cannot be created: {causes(error)[-1].splitlines()[0]}",
+                hint="Check its declaration: columns, PARTITIONED BY, CLUSTER BY and TBLPROPERTIES.",
+            ) from error
+
+    def replace(self, rows: DataFrame, window: str, *, token: str, metadata: str, new_columns: bool) -> Commit:
+        """Delete the window's rows and put ``rows`` in, in one commit.
+
+        :param window: SQL with constants only
+        :param token: becomes Delta's txnAppId, so that one token commits once
+        :param metadata: becomes the commit's userMetadata
+        :param new_columns: whether the rows bring columns that the table does not have
+        :raises WriteError: Delta refused, or the commit is not what was asked for
+        :raises ConcurrentWriteError: another writer was faster
+        """
+        options = {"replaceWhere": window, "txnAppId": token, "txnVersion": "1", "userMetadata": metadata}
+        if new_columns:
+            options["mergeSchema"] = "true"
+        commit, info = self._write(rows, options, window, metadata)
+        if info["operationParameters"].get("predicate") != window:
+            raise WriteError(
+                f"The commit {commit.version} of {self.name} has the predicate "
+                f"{info['operationParameters'].get('predicate')!r} instead of {window!r}.",
+                hint=f"Look at the table, and undo with RESTORE TABLE … TO VERSION AS OF {commit.read_version}.",
+            )
+        return commit
+
+    def refresh(self, rows: DataFrame, table: Table, *, token: str, metadata: str) -> Commit:
+        """Put ``rows`` in place of the whole table, in one commit; types and partitions become those declared.
+
+        :raises WriteError: Delta refused, or the commit is not what was asked for
+        :raises ConcurrentWriteError: another writer was faster
+        """
+        options = {"overwriteSchema": "true", "txnAppId": token, "txnVersion": "1", "userMetadata": metadata}
+        commit, _ = self._write(rows, options, "the whole table", metadata, table.partitioned_by)
+        return commit
+
+    # -- the commit ----------------------------------------------------------------------------------------------------
+
+    def _write(
+        self,
+        rows: DataFrame,
+        options: Mapping[str, str],
+        what: str,
+        metadata: str,
+        partitioned_by: tuple[str, ...] = (),
+    ) -> tuple[Commit, dict[str, Any]]:
+        before = int(self._location().version())
+        writer = rows.write.format("delta").mode("overwrite").options(**options)
+        if partitioned_by:
+            writer = writer.partitionBy(*partitioned_by)
+        try:
+            if self._folder is not None:
+                writer.save(self._folder)
+            else:
+                writer.saveAsTable(self._sql_name)
+        except (PySparkException, Py4JJavaError) as error:
+            raise write_error(error, str(self.name), what) from error
+        return self._read_back(before, metadata)
+
+    def _read_back(self, before: int, metadata: str) -> tuple[Commit, dict[str, Any]]:
+        location = self._location()
+        for version in range(before + 1, int(location.version()) + 1):
+            info = commit_info(self.session, str(location.path().toString()), version)
+            if info.get("userMetadata") != metadata:
+                continue
+            if info["operationParameters"].get("mode") != "Overwrite" or info.get("readVersion") is None:
+                raise WriteError(
+                    f"The commit {version} of {self.name} is no overwrite of an existing table: "
+                    f"{info['operationParameters']}.",
+                    hint=f"Look at the table, and undo with RESTORE TABLE … TO VERSION AS OF {version - 1}.",
+                )
+            return _commit(version, info), info
+        raise WriteError(
+            f"Spark wrote {self.name}, but no commit after version {before} carries this run's mark.",
+            hint="Another driver may have written with the same token; look at DESCRIBE HISTORY.",
+        )
+
+    def _location(self) -> Any:
+        """Delta's file index of the table's newest snapshot."""
+        plan = self.frame()._jdf.queryExecution().analyzed()
+        for node in walk(plan):
+            if class_name(node) == "LogicalRelation" and "delta" in str(
+                node.relation().location().getClass().getName()
+            ):
+                return node.relation().location()
+        raise WriteError(
+            f"{self.name} exists, but is no Delta table.",
+            hint="A REPLACE WHERE flow writes Delta tables only: choose another name, or convert the table.",
+        )
+
+    def _refuse_other_files(self, folder: str) -> None:
+        fs, path = file_system(self.session, folder)
+        if fs.exists(path) and len(fs.listStatus(path)) > 0:
+            raise WriteError(
+                f"The folder {folder} of the target {self.name} holds files, but no Delta table.",
+                hint="Choose another name, or move the files away.",
+            )
+
+
+def commit_info(session: SparkSession, path: str, version: int) -> dict[str, Any]:
+    """The ``commitInfo`` action of one commit, from the table's log."""
+    fs, file = file_system(session, f"{path}/_delta_log/{version:020d}.json")
+    jvm = session._jvm
+    assert jvm is not None
+    lines = jvm.java.io.BufferedReader(jvm.java.io.InputStreamReader(fs.open(file), "UTF-8"))
+    try:
+        while (line := lines.readLine()) is not None:
+            if line.startswith('{"commitInfo"'):
+                return dict(json.loads(line)["commitInfo"])
+    finally:
+        lines.close()
+    return {}
+
+
+def _commit(version: int, info: Mapping[str, Any]) -> Commit:
+    metrics = info.get("operationMetrics", {})
+
+    def number(name: str) -> int | None:
+        return int(metrics[name]) if name in metrics else None
+
+    written, copied = number("numOutputRows"), number("numCopiedRows")
+    return Commit(
+        version=version,
+        read_version=int(info["readVersion"]),
+        rows_deleted=number("numDeletedRows"),
+        # Rows that shared a file with the window are written again; Delta counts them among the output.
+        rows_written=None if written is None else written - (copied or 0),
+        bytes_written=number("numOutputBytes"),
+    )
+
+
+def _as_dict(session: SparkSession, scala_map: Any) -> dict[str, str]:
+    jvm = session._jvm
+    assert jvm is not None
+    return {str(k): str(v) for k, v in jvm.scala.jdk.javaapi.CollectionConverters.asJava(scala_map).items()}
+
+
+def _columns(names: tuple[str, ...]) -> str:
+    return ", ".join(TableName((name,)).to_sql() for name in names)
+
+
+def _string(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,122 @@
+"""A predicate with the run's clock put in, checked by Spark itself before anything is deleted by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from airflow_provider_replacewhere.errors import PredicateError
+from airflow_provider_replacewhere.flows.model import NullKeys
+from airflow_provider_replacewhere.predicates.clock import Clock, freeze
+from airflow_provider_replacewhere.predicates.parse import check, parse
+from airflow_provider_replacewhere.predicates.render import literal, string, with_null_keys
+from airflow_provider_replacewhere.spark.jvm import class_name, walk
+from airflow_provider_replacewhere.spark.schema import sql_type
+from airflow_provider_replacewhere.text import Span
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Window:
+    """The rows of the target that a run replaces.
+
+    :param sql: the condition, constants only; TRUE for the rows that are replaced
+    :param unknown: the condition for rows of which the predicate cannot tell, because a key is NULL
+    :param columns: the columns that the predicate is about
+    :param evaluated: non-deterministic parts, with the value that this run uses
+    """
+
+    sql: str
+    unknown: str
+    columns: tuple[str, ...]
+    evaluated: Mapping[str, str] = field(default_factory=dict)
+    deterministic: bool = True
+
+
+def freeze_window(frame: DataFrame, predicate: Span, clock: Clock, null_keys: NullKeys) -> Window:
+    """The window of one run.
+
+    :param frame: the flow's query, in the flow's session
+    :param predicate: text over the query's output columns
+    :raises PredicateError: it is no predicate, names no column or an unknown one, or is always TRUE or never
+    """
+    session = frame.sparkSession
+    columns = {f.name: sql_type(session, f.dataType) for f in frame.schema}
+    parsed = parse(predicate)
+    check(parsed, columns)
+    frozen = freeze(parsed, clock, lambda expressions: evaluate(session, expressions))
+    _check_with_spark(frame, frozen.sql, predicate)
+    sql = with_null_keys(frozen.sql, frozen.columns) if null_keys == "include" else frozen.sql
+    return Window(
+        sql=sql,
+        unknown=f"({sql}) IS NULL",
+        columns=frozen.columns,
+        evaluated=dict(frozen.evaluated),
+        deterministic=frozen.deterministic,
+    )
+
+
+def evaluate(session: SparkSession, expressions: Sequence[str]) -> list[str]:
+    """The values of expressions without columns, as typed SQL literals.
+
+    :raises PredicateError: Spark refuses one of them
+    """
+    try:
+        frame = session.sql(f"SELECT {', '.join(f'{text} AS c{i}' for i, text in enumerate(expressions))}")
+        # As text, or as microseconds: a TIMESTAMP would come to Python in the time zone of this machine.
+        reads = [
+            f"unix_micros(c{i})" if field.dataType.typeName() == "timestamp" else f"CAST(c{i} AS STRING)"
+            for i, field in enumerate(frame.schema)
+        ]
+        (row,) = frame.selectExpr(*reads).collect()
+    except PySparkException as error:
+        raise PredicateError(
+            f"Spark cannot evaluate a part of the predicate: {str(error).strip().splitlines()[0]}",
+            hint=f"The parts are {'; '.join(expressions)}.",
+        ) from error
+    return [_literal(value, sql_type(session, field.dataType)) for value, field in zip(row, frame.schema, strict=True)]
+
+
+def _literal(value: Any, data_type: str) -> str:
+    if value is None:
+        return f"CAST(NULL AS {data_type})"
+    if data_type in ("TIMESTAMP", "BOOLEAN", "STRING"):
+        return literal(value if data_type != "BOOLEAN" else value == "true", data_type.lower())
+    if data_type in ("DATE", "TIMESTAMP_NTZ"):
+        return f"{data_type} '{value}'"
+    return f"CAST({string(value)} AS {data_type})"
+
+
+def _check_with_spark(frame: DataFrame, sql: str, predicate: Span) -> None:
+    """What Catalyst makes of the window, over rows it knows nothing about."""
+    session = frame.sparkSession
+    anything = session.createDataFrame(session.sparkContext.emptyRDD(), frame.schema)
+    try:
+        execution = anything.where(sql)._jdf.queryExecution()
+        condition = next(node for node in walk(execution.analyzed()) if class_name(node) == "Filter").condition()
+        folded = class_name(execution.optimizedPlan())
+    except PySparkException as error:
+        raise PredicateError(
+            f"Spark refuses the predicate: {str(error).strip().splitlines()[0]}", span=predicate
+        ) from error
+    if not condition.deterministic():
+        raise PredicateError(
+            "The predicate gives another answer for every row each time it is asked.",
+            hint="No system could say which rows it replaced. Compare a column with a bound instead.",
+            span=predicate,
+        )
+    if folded == "LogicalRDD":
+        raise PredicateError(
+            "The predicate is TRUE for every row, so that the whole table would be replaced.",
+            hint="To replace the whole table ask for a full refresh.",
+            span=predicate,
+        )
+    if folded == "LocalRelation":
+        raise PredicateError(
+            "The predicate is TRUE for no row at all.", hint="Check its bounds for a contradiction.", span=predicate
+        )
