@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.flows.model import NullKeys, Pipeline
@@ -148,7 +148,7 @@ class LocalSession:
 
 
 def _load(pipeline: PipelineLike, request: RunRequest) -> Pipeline:
-    null_keys: NullKeys = request.null_keys or "fail"
+    null_keys = cast(NullKeys, request.null_keys or "fail")
     if isinstance(pipeline, Pipeline):
         return pipeline
     if isinstance(pipeline, str) and len(pipeline.split()) > 1 and not pipeline.endswith((".sql", ".py")):

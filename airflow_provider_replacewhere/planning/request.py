@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_replacewhere.errors import RequestError
-from airflow_provider_replacewhere.flows.model import NullKeys
 from airflow_provider_replacewhere.text import Document
 
 REQUEST_VERSION = 1
@@ -79,7 +78,7 @@ class RunRequest:
     full_refresh: tuple[str, ...] = ()
     allow_full_refresh: bool = False
     refresh_policy: str = "auto"
-    null_keys: NullKeys | None = None
+    null_keys: str | None = None
     root: str | None = None
     allow_missing_columns: bool = False
     previous: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from airflow_provider_replacewhere.errors import DefinitionError, RequestError
 from airflow_provider_replacewhere.flows.checks import check
@@ -21,7 +22,7 @@ def pipeline_of(request: RunRequest) -> Pipeline:
 
     :raises DefinitionError: a text does not declare valid flows
     """
-    null_keys: NullKeys = request.null_keys or "fail"
+    null_keys = cast(NullKeys, request.null_keys or "fail")
     parts = [pipeline_of_documents(request.documents, time_zone=request.time_zone, null_keys=null_keys)]
     if request.arguments is not None:
         given = request.arguments
