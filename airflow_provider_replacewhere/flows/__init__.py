@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_replacewhere.flows.model import Flow, Pipeline, Table, TableName, View
     from airflow_provider_replacewhere.flows.names import parse_table_name
     from airflow_provider_replacewhere.flows.pipeline import combine, flow_from_arguments, load_pipeline
-    from airflow_provider_replacewhere.flows.reads import order, references, view_order
+    from airflow_provider_replacewhere.flows.reads import order, references
     from airflow_provider_replacewhere.flows.sql import parse_sql
 
 __all__ = [
@@ -55,12 +55,11 @@ __all__ = [
     "temporary_view",
     "to_pipeline",
     "unqualify",
-    "view_order",
 ]
 _HOME = {
     **dict.fromkeys(("Flow", "Pipeline", "Table", "TableName", "View"), "model"),
     **dict.fromkeys(("combine", "flow_from_arguments", "load_pipeline"), "pipeline"),
-    **dict.fromkeys(("order", "references", "view_order"), "reads"),
+    **dict.fromkeys(("order", "references"), "reads"),
     **dict.fromkeys(("Declarations", "to_pipeline"), "declarations"),
     **dict.fromkeys(("collecting", "expect", "expect_all", "expect_all_or_drop", "expect_all_or_fail"), "decorators"),
     **dict.fromkeys(("expect_or_drop", "expect_or_fail", "table", "temporary_view"), "decorators"),

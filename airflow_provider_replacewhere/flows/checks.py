@@ -55,8 +55,8 @@ def _twice(message: str, hint: str, first: Flow | Table | View, second: Flow | T
     return DefinitionError(message, hint=_with_first(first.span, hint), span=second.span)
 
 
-def _with_first(first: Span | None, hint: str) -> str:
-    return f"The first is at {first.where}:\n{first.excerpt()}\n{hint}" if first else hint
+def _with_first(first: Span | None, hint: str, what: str = "The first is") -> str:
+    return f"{what} at {first.where}:\n{first.excerpt()}\n{hint}" if first else hint
 
 
 def _views_apart_from_tables(pipeline: Pipeline) -> None:
@@ -66,7 +66,7 @@ def _views_apart_from_tables(pipeline: Pipeline) -> None:
         if view.name.key in tables:
             raise DefinitionError(
                 f"The view {view.name} has the name of a target.",
-                hint=_with_first(tables[view.name.key], "Rename the view."),
+                hint=_with_first(tables[view.name.key], "Rename the view.", "The target is"),
                 span=view.span,
             )
 

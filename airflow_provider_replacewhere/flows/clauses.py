@@ -130,7 +130,7 @@ def _constraint(cursor: Cursor) -> Expectation:
         raise cursor.error("The expectation has no condition.", hint="Write one in the parentheses.", span=condition)
     if not cursor.accept("ON"):
         return Expectation(name, condition.text)
-    cursor.expect("VIOLATION")
+    cursor.expect("VIOLATION", hint="Write ON VIOLATION DROP ROW or ON VIOLATION FAIL UPDATE.")
     for violation in (OnViolation.DROP_ROW, OnViolation.FAIL_UPDATE):
         if cursor.accept(*violation.value.split()):
             return Expectation(name, condition.text, violation)
@@ -160,6 +160,7 @@ def table_clauses(cursor: Cursor) -> dict[str, Any]:
                 hint="Remove PARTITIONED BY or CLUSTER BY.",
                 span=cursor.since(start),
             )
+    found.pop("format", None)  # a table is Delta, whether it says so or not
     return found
 
 
@@ -167,7 +168,10 @@ def _refuse_other(cursor: Cursor) -> None:
     for word, hint in _OTHER_CLAUSES.items():
         if cursor.at(word):
             raise cursor.error(f"{word} is not supported in CREATE STREAMING TABLE.", hint=hint)
-    if cursor.accept("USING") and not cursor.accept("DELTA"):
+
+
+def _only_delta(cursor: Cursor) -> None:
+    if not cursor.accept("DELTA"):
         raise cursor.error("A target is a Delta table.", hint="Write USING DELTA, or nothing.")
 
 
@@ -189,7 +193,7 @@ def _schedule(cursor: Cursor) -> Schedule:
 def _at_time_zone(cursor: Cursor) -> str | None:
     if not cursor.accept("AT"):
         return None
-    cursor.expect("TIME", "ZONE")
+    cursor.expect("TIME", "ZONE", hint="Write AT TIME ZONE '…'.")
     start = cursor.here
     zone = cursor.string("the time zone")
     check_time_zone(zone, start)
@@ -267,6 +271,7 @@ def _property_value(cursor: Cursor) -> str:
 
 
 _CLAUSES: dict[tuple[str, ...], tuple[str, Callable[[Cursor], Any]]] = {
+    ("USING",): ("format", _only_delta),
     ("SCHEDULE",): ("schedule", _schedule),
     ("COMMENT",): ("comment", comment),
     ("PARTITIONED", "BY"): ("partitioned_by", _partition_columns),

@@ -109,15 +109,18 @@ class Cursor:
         return "".join(strings)
 
     def parenthesised(self, what: str) -> Span:
-        """The text between an opening parenthesis, which must come next, and the one that closes it."""
+        """The text between an opening parenthesis, which must come next, and the one that closes it.
+
+        A comment before the closing one is left out: a text that ends in a comment cannot be put in front of another.
+        """
         opening = self.here
-        self.expect("(")
-        start, depth = self.here, 1
-        for index, token in enumerate(self.upcoming):
+        self.expect("(", hint=f"Put {what} in parentheses.")
+        upcoming, depth = self.upcoming, 1
+        for index, token in enumerate(upcoming):
             depth += token.is_("(") - token.is_(")")
             if depth == 0:
                 self.skip_to(index + 1)
-                return Span(opening.document, start.start, token.span.start).strip()
+                return self._between(upcoming[0].span, upcoming[index - 1].span) if index else token.span.slice(0, 0)
         raise DefinitionError(f"The parenthesis of {what} does not close.", hint="Close it with ).", span=opening)
 
     def expected(self, what: str, *, hint: str = "") -> DefinitionError:

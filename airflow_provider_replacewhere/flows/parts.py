@@ -30,15 +30,15 @@ _QUERY_GOES_ON = (
     "OFFSET",
     "|",
 )
-_SHORT_FORM = "FLOW REPLACE WHERE predicate BY NAME query"
-_LONG_FORM = "INSERT INTO target BY NAME REPLACE WHERE predicate query"
+SHORT_FORM = "FLOW REPLACE WHERE predicate BY NAME query"
+LONG_FORM = "INSERT INTO target BY NAME REPLACE WHERE predicate query"
 
 
 def short_form(cursor: Cursor) -> tuple[Span, Span]:
     """``REPLACE WHERE predicate BY NAME query``, from ``REPLACE`` on; the predicate and the query."""
     if cursor.at("BY", "NAME"):
-        raise cursor.error("BY NAME stands before REPLACE WHERE.", hint=f"Write {_SHORT_FORM}.")
-    _expect_replace_where(cursor)
+        raise cursor.error("BY NAME stands before REPLACE WHERE.", hint=f"Write {SHORT_FORM}.")
+    _expect_replace_where(cursor, SHORT_FORM)
     upcoming = cursor.upcoming
     query = _query_start(upcoming)
     by_name = next((i for i, token in _outside(upcoming) if _is_by_name(upcoming, i)), None)
@@ -46,13 +46,13 @@ def short_form(cursor: Cursor) -> tuple[Span, Span]:
         _predicate(cursor, upcoming[:query])
         raise cursor.error(
             "BY NAME is missing before the query: columns are matched by name only.",
-            hint=f"Write BY NAME here: {_SHORT_FORM}.",
+            hint=f"Write BY NAME here: {SHORT_FORM}.",
             span=upcoming[query].span,
         )
     if by_name is None:
         _predicate(cursor, upcoming)
         cursor.skip_to(len(upcoming))
-        raise cursor.expected("BY NAME and a query", hint=f"Write {_SHORT_FORM}.")
+        raise cursor.expected("BY NAME and a query", hint=f"Write {SHORT_FORM}.")
     predicate = _predicate(cursor, upcoming[:by_name])
     cursor.skip_to(by_name + 2)
     return predicate, query_after(cursor, "BY NAME")
@@ -63,24 +63,24 @@ def long_form(cursor: Cursor) -> tuple[Span, Span]:
     if cursor.at("REPLACE", "WHERE"):
         raise cursor.error(
             "BY NAME is missing before REPLACE WHERE: columns are matched by name only.",
-            hint=f"Write BY NAME here: {_LONG_FORM}.",
+            hint=f"Write BY NAME here: {LONG_FORM}.",
         )
     if cursor.at("("):
         raise cursor.error("A list of columns has no place here.", hint="Columns are matched by name: write BY NAME.")
-    cursor.expect("BY", "NAME", hint=f"Write {_LONG_FORM}.")
+    cursor.expect("BY", "NAME", hint=f"Write {LONG_FORM}.")
     if _opens_query(cursor.upcoming, 0):
         raise cursor.error(
             "This flow appends to its target, which is another kind of flow.",
-            hint=f"Write REPLACE WHERE and a predicate here: {_LONG_FORM}.",
+            hint=f"Write REPLACE WHERE and a predicate here: {LONG_FORM}.",
         )
-    _expect_replace_where(cursor)
+    _expect_replace_where(cursor, LONG_FORM)
     upcoming = cursor.upcoming
     query = _query_start(upcoming)
     for index, _ in _outside(upcoming[:query]):
         if _is_by_name(upcoming, index):
             raise cursor.error(
                 "BY NAME stands behind the predicate.",
-                hint=f"Write BY NAME before REPLACE WHERE: {_LONG_FORM}.",
+                hint=f"Write BY NAME before REPLACE WHERE: {LONG_FORM}.",
                 span=Span(cursor.here.document, upcoming[index].span.start, upcoming[index + 1].span.end),
             )
     predicate = _predicate(cursor, upcoming[:query])
@@ -106,16 +106,16 @@ def predicate_until(cursor: Cursor, end: int) -> Span:
     return predicate
 
 
-def _expect_replace_where(cursor: Cursor) -> None:
+def _expect_replace_where(cursor: Cursor, form: str) -> None:
     if cursor.at("REPLACE", "USING") or cursor.at("REPLACE", "ON"):
         raise cursor.error("Rows are replaced by a predicate here, not by key.", hint="Write REPLACE WHERE predicate.")
-    cursor.expect("REPLACE", "WHERE")
+    cursor.expect("REPLACE", "WHERE", hint=f"Write {form}.")
 
 
 def _predicate(cursor: Cursor, tokens: Sequence[Token]) -> Span:
     if not tokens:
         raise cursor.error(
-            "REPLACE WHERE has no predicate.",
+            "There is no predicate behind WHERE.",
             hint="Write a condition over the target's columns, such as d >= date_sub(current_date(), 7).",
         )
     return Span(tokens[0].span.document, tokens[0].span.start, tokens[-1].span.end)
@@ -171,5 +171,5 @@ def _is_query_group(tokens: Sequence[Token], index: int) -> bool:
 
 def _ends_operand(token: Token) -> bool:
     if token.kind is Kind.SYMBOL:
-        return token.text in ")]"
+        return token.text in ")]}"  # } for ${key}, which the driver puts in
     return token.kind is not Kind.WORD or token.text.upper() not in _OPEN_WORDS

@@ -114,18 +114,6 @@ def order(pipeline: Pipeline) -> tuple[Flow, ...]:
 
     :raises DefinitionError: SQL flows or views read each other in a circle, or a flow reads its own target
     """
-    return tuple(node for node in _sorted(pipeline) if isinstance(node, Flow))
-
-
-def view_order(pipeline: Pipeline) -> tuple[View, ...]:
-    """The views, each behind those that it reads; else as declared.
-
-    :raises DefinitionError: as for :func:`order`
-    """
-    return tuple(node for node in _sorted(pipeline) if isinstance(node, View))
-
-
-def _sorted(pipeline: Pipeline) -> list[Flow | View]:
     nodes: dict[Key, Flow | View] = {view.name.key: view for view in pipeline.views}
     nodes |= {flow.target.key: flow for flow in pipeline.flows}
     done: dict[Key, Flow | View] = {}
@@ -136,7 +124,7 @@ def _sorted(pipeline: Pipeline) -> list[Flow | View]:
         if key in path:
             circle = [nodes[step] for step in (*path[path.index(key) :], key)]
             # A string in Python code may be anything, a column for one: what is only guessed refuses nothing.
-            if all(node.query is not None for node in circle):
+            if all(node.query is not None and references(node.query.text) is not None for node in circle):
                 raise _circle(circle)
             return
         for name in reads(nodes[key]):
@@ -145,7 +133,7 @@ def _sorted(pipeline: Pipeline) -> list[Flow | View]:
 
     for key in nodes:
         visit(key, ())
-    return list(done.values())
+    return tuple(node for node in done.values() if isinstance(node, Flow))
 
 
 def node_name(node: Flow | View) -> TableName:

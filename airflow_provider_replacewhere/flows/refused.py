@@ -20,13 +20,14 @@ _HINTS: dict[tuple[str, ...], str] = {
     ("CREATE", "MATERIALIZED", "VIEW"): _KEPT,
     ("CREATE", "LIVE", "TABLE"): _KEPT,
     ("CREATE", "LIVE", "VIEW"): "Write CREATE TEMPORARY VIEW name AS query.",
-    ("CREATE", "STREAMING", "LIVE"): f"Write {_TABLE}.",
+    ("CREATE", "STREAMING", "LIVE", "TABLE"): f"Write {_TABLE}.",
     ("CREATE", "STREAMING", "VIEW"): "Write CREATE TEMPORARY VIEW name AS query.",
-    ("CREATE", "TEMPORARY", "LIVE"): "Write CREATE TEMPORARY VIEW name AS query.",
+    ("CREATE", "TEMPORARY", "LIVE", "VIEW"): "Write CREATE TEMPORARY VIEW name AS query.",
+    ("CREATE", "TEMPORARY", "STREAMING", "TABLE"): "Write CREATE TEMPORARY VIEW name AS query.",
     ("CREATE", "TEMPORARY", "TABLE"): "Write CREATE TEMPORARY VIEW name AS query.",
-    ("CREATE", "GLOBAL"): "Write CREATE TEMPORARY VIEW name AS query.",
+    ("CREATE", "GLOBAL", "TEMPORARY", "VIEW"): "Write CREATE TEMPORARY VIEW name AS query.",
     ("CREATE", "PRIVATE"): "Leave out PRIVATE: all tables of a pipeline are tables of the catalog.",
-    ("CREATE", "EXTERNAL"): _KEPT,
+    ("CREATE", "EXTERNAL", "TABLE"): _KEPT,
     ("CREATE", "TABLE"): _KEPT,
     ("CREATE", "SINK"): f"A flow writes to a Delta table: write {_TABLE}.",
     ("CREATE",): _OUTSIDE,
@@ -58,7 +59,7 @@ def refuse(cursor: Cursor, start: Span, name: tuple[str, ...] = ()) -> Definitio
     :param start: its first word
     :param name: words that were read already, without those that make no difference (``OR REPLACE``)
     """
-    for token in cursor.upcoming[: 3 - len(name)]:
+    for token in cursor.upcoming[: 4 - len(name)]:
         if token.kind is not Kind.WORD:
             break
         name = (*name, token.text.upper())

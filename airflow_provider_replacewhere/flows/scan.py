@@ -1,7 +1,8 @@
-r"""SQL text as tokens with their places, by the lexical rules of Spark.
+"""SQL text as tokens with their places, by the lexical rules of Spark.
 
-sqlglot's tokenizer refuses text that Spark accepts (``r'\'``), so these few rules are ours. They follow Spark's
-``SqlBaseLexer.g4``: double quotes make strings, bracketed comments nest, backslashes escape.
+sqlglot's tokenizer is not used: it ends a line comment where Spark goes on (behind a backslash), and makes two tokens
+of a number such as ``1L``. The rules here follow Spark's ``SqlBaseLexer.g4``: double quotes make strings, bracketed
+comments nest, backslashes escape.
 """
 
 from __future__ import annotations

@@ -12,13 +12,20 @@ from dataclasses import dataclass, field, replace
 from airflow_provider_replacewhere.flows.clauses import column_list, comment, properties, property_key, table_clauses
 from airflow_provider_replacewhere.flows.cursor import Cursor
 from airflow_provider_replacewhere.flows.model import Flow, NullKeys, Pipeline, Refresh, Table, TableName, View
-from airflow_provider_replacewhere.flows.parts import long_form, predicate_until, query_after, short_form
+from airflow_provider_replacewhere.flows.parts import (
+    LONG_FORM,
+    SHORT_FORM,
+    long_form,
+    predicate_until,
+    query_after,
+    short_form,
+)
 from airflow_provider_replacewhere.flows.refused import refuse
 from airflow_provider_replacewhere.flows.scan import Kind, Token, scan
 from airflow_provider_replacewhere.flows.settings import attach, check_setting, configured
 from airflow_provider_replacewhere.text import Document, Span
 
-_LONG_FORM = "CREATE FLOW name AS INSERT INTO target BY NAME REPLACE WHERE predicate query"
+_CREATE_FLOW = f"CREATE FLOW name AS {LONG_FORM}"
 
 
 def parse_sql(
@@ -120,7 +127,7 @@ def _table(cursor: Cursor, found: _Found) -> None:
             "FLOW is missing before REPLACE WHERE.", hint="Write FLOW REPLACE WHERE predicate BY NAME query."
         )
     if cursor.accept("FLOW"):
-        _refuse_other_flow(cursor)
+        _refuse_other_flow(cursor, SHORT_FORM)
         predicate, query = short_form(cursor)
         found.flows.append(Flow(str(name), table, predicate, query, comment=table.comment, span=cursor.span))
     elif not cursor.done:
@@ -134,9 +141,9 @@ def _table(cursor: Cursor, found: _Found) -> None:
 def _flow(cursor: Cursor) -> Flow:
     name = cursor.name("the flow's name")
     note = comment(cursor) if cursor.accept("COMMENT") else None
-    cursor.expect("AS", hint=f"Write {_LONG_FORM}.")
-    _refuse_other_flow(cursor)
-    cursor.expect("INSERT", "INTO", hint=f"Write {_LONG_FORM}.")
+    cursor.expect("AS", hint=f"Write {_CREATE_FLOW}.")
+    _refuse_other_flow(cursor, LONG_FORM)
+    cursor.expect("INSERT", "INTO", hint=f"Write {_CREATE_FLOW}.")
     if cursor.at("ONCE"):
         raise cursor.error(
             "INSERT INTO ONCE is another kind of flow.",
@@ -147,12 +154,10 @@ def _flow(cursor: Cursor) -> Flow:
     return Flow(str(name), Table(target), predicate, query, comment=note, span=cursor.span)
 
 
-def _refuse_other_flow(cursor: Cursor) -> None:
-    for words in (("AUTO", "CDC"), ("APPLY", "CHANGES"), ("INSERT", "BY"), ("INSERT", "OVERWRITE")):
+def _refuse_other_flow(cursor: Cursor, form: str) -> None:
+    for words in (("AUTO", "CDC"), ("APPLY", "CHANGES"), ("INSERT", "BY", "NAME"), ("INSERT", "OVERWRITE")):
         if cursor.at(*words):
-            raise cursor.error(
-                f"{' '.join(words)} is another kind of flow.", hint="Only REPLACE WHERE flows are run: see CREATE FLOW."
-            )
+            raise cursor.error(f"{' '.join(words)} is another kind of flow.", hint=f"Write {form}.")
 
 
 def _view(cursor: Cursor) -> View:
