@@ -42,8 +42,6 @@ def test_importing_the_provider_info_imports_only_the_standard_library() -> None
 def test_it_fits_airflows_schema() -> None:
     schema = json.loads((AIRFLOW / "provider_info.schema.json").read_text())
     jsonschema.validate(get_provider_info(), schema)
-    unknown = set(get_provider_info()) - set(schema["properties"])
-    assert unknown <= {"package-name"}
 
 
 @pytest.mark.skipif(not FORM_BY_PROVIDER_INFO, reason="before Airflow 3.2 the form comes from the hook's methods")
@@ -66,7 +64,7 @@ def test_airflow_lists_the_provider() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "airflow", "providers", "list", "-o", "json"], capture_output=True, text=True, check=True
     )
-    listed = {entry["package_name"]: entry["version"] for entry in json.loads(done.stdout[done.stdout.index("[") :])}
+    listed = {entry["package_name"]: entry["version"] for entry in json.loads(done.stdout[done.stdout.index("[{") :])}
     assert listed["airflow-provider-replacewhere"] == __version__
 
 
@@ -79,8 +77,10 @@ print("FORM", json.dumps(meta.model_dump(mode="json")))
 
 
 def test_the_connection_form_has_our_fields() -> None:
-    if find_spec("airflow.api_fastapi.core_api.services.ui.connections") is None:
+    if find_spec("airflow.api_fastapi") is None:
         pytest.skip("Airflow 2 makes its form in the web server; the next test reads the same methods")
+    if not FORM_BY_PROVIDER_INFO and find_spec("flask_appbuilder") is None:
+        pytest.skip("before Airflow 3.2 the form needs flask_appbuilder; without it Airflow shows the extras as JSON")
     # In a process of its own, because Airflow 3.0 and 3.1 put stand-ins for wtforms in place to read a form.
     done = subprocess.run([sys.executable, "-c", FORM], capture_output=True, text=True, check=True)
     form = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("FORM "))[5:])
