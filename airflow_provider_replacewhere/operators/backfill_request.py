@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.operators.asked import Asked, full_refresh, names, truth
-from airflow_provider_replacewhere.operators.bounds import Bounds
 from airflow_provider_replacewhere.operators.definition import Definition
+from airflow_provider_replacewhere.planning.bounds import Bounds
 from airflow_provider_replacewhere.planning.request import Override
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from airflow_provider_replacewhere.operators.asked import Asked, check_asked, fu
 from airflow_provider_replacewhere.operators.cluster import Cluster, check_spark_binary, cluster_of, with_delta
 from airflow_provider_replacewhere.operators.definition import Definition, PathLike, define
 from airflow_provider_replacewhere.operators.exchange import Exchange, open_exchange
-from airflow_provider_replacewhere.operators.instant import instant_given, instant_of_run, zone_named
+from airflow_provider_replacewhere.operators.instant import instant_of_run
 from airflow_provider_replacewhere.operators.ledger import Ledger
 from airflow_provider_replacewhere.operators.package import code_package
+from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
