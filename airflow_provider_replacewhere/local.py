@@ -78,7 +78,7 @@ class LocalSession:
         request = self._request(
             as_of, overrides, select, full_refresh, allow_full_refresh, refresh_policy, null_keys, time_zone
         )
-        outcome = self._run(pipeline, replace(request, allow_missing_columns=allow_missing_columns))
+        outcome = self.execute(pipeline, replace(request, allow_missing_columns=allow_missing_columns))
         outcome.raise_for_failure()
         return list(outcome.reports)
 
@@ -102,9 +102,23 @@ class LocalSession:
         request = self._request(
             as_of, overrides, select, full_refresh, allow_full_refresh, refresh_policy, null_keys, time_zone
         )
-        outcome = self._run(pipeline, replace(request, dry_run=True))
+        outcome = self.execute(pipeline, replace(request, dry_run=True))
         outcome.raise_for_failure()
         return list(outcome.reports)
+
+    def execute(self, pipeline: PipelineLike, request: RunRequest) -> JobOutcome:
+        """Run what a request asks for, and record it unless it is a dry run; failures of flows are in the outcome.
+
+        :param request: its ``previous`` is filled in from the history, and its documents are not looked at
+        :raises DefinitionError: the pipeline as a whole is wrong
+        :raises RequestError: the request names a flow that there is not
+        """
+        loaded = _load(pipeline, request)
+        previous = self.history.last_successful()
+        outcome = run_pipeline(self.spark, loaded, replace(request, previous=previous))
+        if not request.dry_run:
+            self.history.record_outcome(outcome)
+        return outcome
 
     def _request(
         self,
@@ -129,14 +143,6 @@ class LocalSession:
             null_keys=null_keys,
             root=self.root,
         )
-
-    def _run(self, pipeline: PipelineLike, request: RunRequest) -> JobOutcome:
-        loaded = _load(pipeline, request)
-        previous = self.history.last_successful()
-        outcome = run_pipeline(self.spark, loaded, replace(request, previous=previous))
-        if not request.dry_run:
-            self.history.record_outcome(outcome)
-        return outcome
 
     def _default_history(self) -> str:
         if self.root is None or "://" in self.root:
