@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         table,
         temporary_view,
     )
+    from airflow_provider_replacewhere.flows.lint import LintWarning
     from airflow_provider_replacewhere.flows.model import Flow, Pipeline, Table, TableName, View
     from airflow_provider_replacewhere.flows.names import parse_table_name
     from airflow_provider_replacewhere.flows.pipeline import combine, flow_from_arguments, load_pipeline
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Declarations",
     "Flow",
+    "LintWarning",
     "Pipeline",
     "Table",
     "TableName",
@@ -64,6 +66,7 @@ _HOME = {
     **dict.fromkeys(("collecting", "expect", "expect_all", "expect_all_or_drop", "expect_all_or_fail"), "decorators"),
     **dict.fromkeys(("expect_or_drop", "expect_or_fail", "table", "temporary_view"), "decorators"),
     "check": "checks",
+    "LintWarning": "lint",
     "unqualify": "alias",
     "parse_sql": "sql",
     "parse_table_name": "names",

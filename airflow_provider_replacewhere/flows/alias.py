@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 
 from airflow_provider_replacewhere.errors import DefinitionError
 from airflow_provider_replacewhere.flows.model import TableName
-from airflow_provider_replacewhere.flows.scan import Token, scan
+from airflow_provider_replacewhere.flows.scan import scan
 from airflow_provider_replacewhere.text import Span
 
 Path = tuple[str, ...]
@@ -31,7 +31,7 @@ def unqualify(predicate: Span, query: Span) -> str:
     :raises DefinitionError: such a column is not among the output columns, or only inside an expression; or the query
         is a set operation, whose output columns come from several sources
     """
-    columns = [found for found in _dotted(predicate) if len(found.path) > 1]
+    columns = [_Dotted(path, span) for path, span in dotted_names(predicate) if len(path) > 1]
     outermost = _outermost(query.text) if columns else None
     if outermost is None:
         return predicate.text
@@ -50,7 +50,8 @@ class _Dotted:
     span: Span
 
 
-def _dotted(predicate: Span) -> Iterator[_Dotted]:
+def dotted_names(predicate: Span) -> Iterator[tuple[Path, Span]]:
+    """The names in a predicate, each with its place; names of functions are left out, keywords are not."""
     tokens = tuple(scan(predicate.document, predicate.start, predicate.end))
     index = 0
     while index < len(tokens):
@@ -59,13 +60,10 @@ def _dotted(predicate: Span) -> Iterator[_Dotted]:
             while end + 1 < len(tokens) and tokens[end].is_(".") and tokens[end + 1].is_name:
                 end += 2
             if end == len(tokens) or not tokens[end].is_("("):  # else it is a function's name
-                yield _joined(tokens[index:end])
+                names = tokens[index:end]
+                span = Span(predicate.document, names[0].span.start, names[-1].span.end)
+                yield tuple(token.value for token in names[::2]), span
         index = end
-
-
-def _joined(tokens: tuple[Token, ...]) -> _Dotted:
-    first, last = tokens[0].span, tokens[-1].span
-    return _Dotted(tuple(token.value for token in tokens[::2]), Span(first.document, first.start, last.end))
 
 
 def _outermost(query: str) -> exp.Expr | None:
