@@ -11,7 +11,7 @@ from airflow_provider_replacewhere.predicates import instants
 from airflow_provider_replacewhere.predicates.fold import Now, fold
 from airflow_provider_replacewhere.predicates.functions import NON_DETERMINISTIC
 from airflow_provider_replacewhere.predicates.grammar import read
-from airflow_provider_replacewhere.predicates.nodes import Call, Cast, Column, Field, Literal, Node
+from airflow_provider_replacewhere.predicates.nodes import Call, Cast, Column, Literal, Node
 from airflow_provider_replacewhere.predicates.parse import ParsedPredicate, columns_of
 from airflow_provider_replacewhere.predicates.render import to_sql
 from airflow_provider_replacewhere.predicates.truth import refuse_constant
@@ -97,7 +97,7 @@ def freeze_node(
 ) -> tuple[Node, dict[str, str]]:
     """The frozen tree, and the parts that are not deterministic with their values."""
     _refuse_per_row(predicate)
-    folded = _fold(predicate.node, clock.now, predicate.span)
+    folded = fold_constants(predicate, clock.now)
     asked = _constant_parts(folded)
     if not asked:
         return folded, {}
@@ -108,6 +108,14 @@ def freeze_node(
         if _is_random(part):
             evaluated[_fresh_key(predicate.span.text[part.start : part.end], evaluated)] = to_sql(value)
     return _simplified(replaced), evaluated
+
+
+def fold_constants(predicate: ParsedPredicate, now: Now) -> Node:
+    """The tree with every constant part that is known without Spark as a literal.
+
+    :raises PredicateError: a part has no value
+    """
+    return _fold(predicate.node, now, predicate.span)
 
 
 def _fold(node: Node, now: Now, span: Span) -> Node:
@@ -214,6 +222,3 @@ def _fresh_key(text: str, taken: Mapping[str, str]) -> str:
         number += 1
         key = f"{text} ({number})"
     return key
-
-
-__all__ = ["Clock", "Evaluate", "Field", "Frozen", "NeedsSparkError", "freeze", "freeze_node"]

@@ -6,6 +6,7 @@ What Spark refuses raises :class:`ValueError` or :class:`OverflowError`.
 
 from __future__ import annotations
 
+import operator
 from calendar import monthrange
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -200,21 +201,22 @@ def _wider(left: str, right: str) -> str:
     return names[max(names.index(left), names.index(right))]
 
 
-def _multiply(args: Sequence[Literal], _: Now) -> Literal | None:
-    left, right = args
-    if left.type not in INTEGERS or right.type not in INTEGERS:
-        return None
-    return _integer(_int(left) * _int(right), _wider(left.type, right.type))
+def _of_integers(rule_of: Callable[[int, int], int]) -> Callable[[Sequence[Literal], Now], Literal | None]:
+    def rule(args: Sequence[Literal], _: Now) -> Literal | None:
+        left, right = args
+        if left.type not in INTEGERS or right.type not in INTEGERS:
+            return None
+        return _integer(rule_of(_int(left), _int(right)), _wider(left.type, right.type))
+
+    return rule
 
 
-def _remainder(args: Sequence[Literal], _: Now) -> Literal | None:
-    left, right = args
-    if left.type not in INTEGERS or right.type not in INTEGERS:
-        return None
-    if right.value == 0:
+def _java_remainder(left: int, right: int) -> int:
+    """The remainder has the sign of what is divided, unlike Python's."""
+    if right == 0:
         raise ValueError("division by zero")
-    rest = abs(_int(left)) % abs(_int(right))
-    return Literal(_wider(left.type, right.type), rest if _int(left) >= 0 else -rest)
+    rest = abs(left) % abs(right)
+    return rest if left >= 0 else -rest
 
 
 def _negative(args: Sequence[Literal], _: Now) -> Literal | None:
@@ -268,8 +270,10 @@ def _timestampadd(unit: str, args: Sequence[Literal], now: Now) -> Literal | Non
         return _shift(start, now, months=count * _MONTH_UNITS[unit])
     if unit in _DAY_UNITS:
         return _shift(start, now, days=count * _DAY_UNITS[unit])
+    # Spark 3 moves whole days by the calendar, Spark 4 by instants: where that differs, it has to be asked.
     days, micros = instants.split_days(count * _MICRO_UNITS[unit])
-    return _shift(start, now, days=days, micros=micros)
+    by_calendar = _shift(start, now, days=days, micros=micros)
+    return by_calendar if by_calendar == _shift(start, now, micros=count * _MICRO_UNITS[unit]) else None
 
 
 def _datediff(args: Sequence[Literal], now: Now) -> Literal | None:
@@ -405,7 +409,10 @@ def _zone_name(_: Sequence[Literal], now: Now) -> Literal | None:
 
 
 def _unix_timestamp(args: Sequence[Literal], now: Now) -> Literal | None:
-    return None if args else Literal("bigint", now.as_of // MICROS_PER_SECOND)
+    if args:
+        return None
+    seconds = abs(now.as_of) // MICROS_PER_SECOND
+    return Literal("bigint", seconds if now.as_of >= 0 else -seconds)
 
 
 _RULES: dict[str, Callable[[Sequence[Literal], Now], Literal | None]] = {
@@ -416,9 +423,12 @@ _RULES: dict[str, Callable[[Sequence[Literal], Now], Literal | None]] = {
     "localtimestamp": _clock("timestamp_ntz"),
     "current_timezone": _zone_name,
     "unix_timestamp": _unix_timestamp,
-    "*": _multiply,
-    "%": _remainder,
-    "mod": _remainder,
+    "*": _of_integers(operator.mul),
+    "&": _of_integers(operator.and_),
+    "|": _of_integers(operator.or_),
+    "^": _of_integers(operator.xor),
+    "%": _of_integers(_java_remainder),
+    "mod": _of_integers(_java_remainder),
     "negative": _negative,
     "positive": lambda args, _: args[0],
     "||": _concat,

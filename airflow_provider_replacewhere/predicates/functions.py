@@ -29,8 +29,8 @@ REFUSED = {
 }
 
 _AGGREGATES = """any any_value approx_count_distinct approx_percentile array_agg avg bit_and bit_or bit_xor bool_and
-    bool_or collect_list collect_set corr count count_if covar_pop covar_samp every first first_value grouping grouping_id
-    histogram_numeric kurtosis last last_value listagg max max_by mean median min min_by mode percentile
+    bool_or collect_list collect_set corr count count_if covar_pop covar_samp every first first_value grouping
+    grouping_id histogram_numeric kurtosis last last_value listagg max max_by mean median min min_by mode percentile
     percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope
     skewness some std stddev stddev_pop stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance"""
 _WINDOW = "cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number"

@@ -15,7 +15,7 @@ from airflow_provider_replacewhere.predicates.tokens import Token, tokenize
 from airflow_provider_replacewhere.text import Span
 
 # Loosest first. All are left-associative; a predicate (IS NULL, IN, …) takes a whole comparison as its operand.
-_BINARY = (
+_LEVELS = (
     {"=": "=", "==": "=", "<=>": "<=>", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="},
     {"|": "|"},
     {"^": "^"},
@@ -24,6 +24,7 @@ _BINARY = (
     {"+": "+", "-": "-", "||": "||"},
     {"*": "*", "/": "/", "%": "%", "DIV": "div"},
 )
+_BINARY = {word: (level, name) for level, names in enumerate(_LEVELS) for word, name in names.items()}
 _MOST_LINKS = 200
 _UNARY = {"-": "negative", "+": "positive", "~": "~"}
 
@@ -225,17 +226,15 @@ class _Reader:
             escape = (Literal("string", token.value, start=token.start, end=token.end),)
         return _negated(Call(name, (operand, pattern, *escape)), negated)
 
-    def binary(self, level: int = 0) -> Node:
-        if level == len(_BINARY):
-            return self.unary()
+    def binary(self, loosest: int = 0) -> Node:
         start = self.now.start
-        node = self.binary(level + 1)
+        node = self.unary()
         links = 0
-        while name := _BINARY[level].get(self.now.word or _operator(self.now)):
+        while (operator := _BINARY.get(self.now.word or _operator(self.now))) and operator[0] >= loosest:
             if (links := links + 1) > _MOST_LINKS:
                 raise self.fail(f"More than {_MOST_LINKS} operators in a row.", "Put parentheses around parts of it.")
             self.take()
-            node = self.placed(Call(name, (node, self.binary(level + 1))), start)
+            node = self.placed(Call(operator[1], (node, self.binary(operator[0] + 1))), start)
         return node
 
     def unary(self) -> Node:
@@ -438,6 +437,10 @@ class _Reader:
         if name in _WITH_UNIT and self.now.word in _DATE_UNITS and self.next.text == ",":
             name, unit = _WITH_UNIT[name], self.take().word
             self.take()
+        if name == "trim" and self.now.word in ("BOTH", "LEADING", "TRAILING"):
+            raise self.fail(
+                f"trim({self.now.word} … FROM …) is not supported in a predicate.", "Use btrim, ltrim or rtrim."
+            )
         if self.now.word == "DISTINCT":
             raise self.fail("An aggregate function has no value for a single row.", "Leave it to the query.")
         if _operator(self.now) == "*":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_replacewhere.errors import PredicateError
-from airflow_provider_replacewhere.predicates.nodes import Call, Column, Literal, Node, flatten
+from airflow_provider_replacewhere.predicates.nodes import COMPARISONS, Call, Column, Literal, Node, flatten
 from airflow_provider_replacewhere.text import Span
 
 Outcomes = frozenset[bool | None]
@@ -18,69 +18,68 @@ def refuse_constant(node: Node, span: Span) -> None:
 
     :raises PredicateError: the predicate is never FALSE, or never TRUE
     """
-    if not any(isinstance(part, Column) for part in node.walk()) and not isinstance(node, Literal):
-        return
     found = outcomes(node)
-    if False not in found:
-        raise PredicateError(
-            "The predicate is never FALSE: it would replace the whole table.",
-            hint="Bound a column, such as: day >= DATE '2026-01-01', or ask for a full refresh of the table.",
-            span=span,
-        )
     if True not in found:
         raise PredicateError(
             "The predicate is never TRUE: it would replace no row.",
             hint="Check its bounds against the run's clock.",
             span=span,
         )
+    # x > NULL is never FALSE either, yet what it is joined to by OR still decides.
+    null_as_operand = any(isinstance(part, Literal) and part.value is None for part in node.walk())
+    if False not in found and not (None in found and null_as_operand):
+        raise PredicateError(
+            "The predicate is never FALSE: it would replace the whole table.",
+            hint="Bound a column, such as: day >= DATE '2026-01-01', or ask for a full refresh of the table.",
+            span=span,
+        )
 
 
 def outcomes(node: Node) -> Outcomes:
     """A superset of what the predicate can be."""
-    if isinstance(node, Literal):
-        return (
-            frozenset({node.value})
-            if node.type == "boolean" and (node.value is None or isinstance(node.value, bool))
-            else frozenset({None})
-            if node.value is None
-            else _ANY
-        )
-    if not isinstance(node, Call):
-        return _ANY
-    match node.name:
-        case "not":
-            return frozenset(None if one is None else not one for one in outcomes(node.args[0]))
-        case "and" | "or":
+    match node:
+        case Literal(value=bool() | None as value):
+            return frozenset({value})
+        case Call(name="not", args=(operand,)):
+            return frozenset(None if one is None else not one for one in outcomes(operand))
+        case Call(name="and" | "or"):
             return _joined(node)
-        case "is null" | "is true" | "is false":
+        case Call(name="is null" | "is true" | "is false"):
             return _KNOWN
-        case "=" | "<=" | ">=" if node.args[0] == node.args[1]:
-            return frozenset({True, None})
-        case "<>" | "<" | ">" if node.args[0] == node.args[1]:
-            return frozenset({False, None})
-        case "<=>":
-            return frozenset({True}) if node.args[0] == node.args[1] else _KNOWN
-        case "=" | "<>" | "<" | "<=" | ">" | ">=" if Literal("null", None) in node.args:
+        case Call(name=name, args=(Column() as left, Column() as right)) if _same(left, right) and name in _WITH_ITSELF:
+            return _WITH_ITSELF[name]
+        case Call(name="<=>"):
+            return _KNOWN
+        case Call(name=name, args=args) if name in COMPARISONS and Literal("null", None) in args:
             return frozenset({None})
     return _ANY
 
 
+def _same(left: Column, right: Column) -> bool:
+    return [part.lower() for part in left.parts] == [part.lower() for part in right.parts]
+
+
+_WITH_ITSELF: dict[str, Outcomes] = {
+    **dict.fromkeys(("=", "<=", ">="), frozenset({True, None})),
+    **dict.fromkeys(("<>", "<", ">"), frozenset({False, None})),
+    "<=>": frozenset({True}),
+}
+
+
 def _joined(node: Call) -> Outcomes:
+    """AND and OR: one operand (TRUE for OR, FALSE for AND) decides; else NULL wins over the other."""
     decisive = node.name == "or"
     operands = flatten(node, node.name)
-    for operand in operands:
-        # x OR NOT x, x AND NOT x
-        if Call("not", (operand,)) in operands:
-            return frozenset({decisive, *({None} & outcomes(operand))})
     found = [outcomes(operand) for operand in operands]
+    for operand, its in zip(operands, found, strict=True):
+        # x OR NOT x, x AND NOT x
+        if its == {decisive} or Call("not", (operand,)) in operands:
+            return its - {not decisive}
     result: set[bool | None] = set()
-    if any(decisive in one for one in found):
+    if any(decisive in its for its in found):
         result.add(decisive)
-    if all(one != {decisive} for one in found):
-        if all((not decisive) in one for one in found):
-            result.add(not decisive)
-        if any(None in one for one in found):
-            result.add(None)
-    if any(one == {decisive} for one in found):
-        return frozenset({decisive})
+    if any(None in its for its in found):
+        result.add(None)
+    if all((not decisive) in its for its in found):
+        result.add(not decisive)
     return frozenset(result)
