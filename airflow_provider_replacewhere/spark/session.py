@@ -97,7 +97,6 @@ def _delta_packages() -> dict[str, str]:
 
 def require_delta(session: SparkSession) -> None:
     """:raises TerminalError: the session cannot read or write Delta tables"""
-    settings = session.sparkContext.getConf()
     jvm = session._jvm
     assert jvm is not None
     try:
@@ -108,7 +107,7 @@ def require_delta(session: SparkSession) -> None:
             hint="Install Delta's jars on the cluster, or give the operator packages='io.delta:delta-spark_<Spark "
             "version>_2.13:<Delta version>'.",
         ) from error
-    if DELTA_EXTENSION not in (settings.get("spark.sql.extensions") or ""):
+    if DELTA_EXTENSION not in (session.conf.get("spark.sql.extensions", "") or ""):
         raise TerminalError(
             "Delta Lake is on the class path, but its SQL extension is not switched on.",
             hint=f"Set spark.sql.extensions={DELTA_EXTENSION} and spark.sql.catalog.spark_catalog={DELTA_CATALOG} "

@@ -214,6 +214,9 @@ class Sources:
         return self.session.read.format("delta").option("versionAsOf", str(kept.version)).load(folder)
 
     def _view(self, view: View) -> DataFrame:
+        # The session is this flow's own: a view's settings hold for the flows that read it.
+        for key, value in view.spark_conf.items():
+            self.session.conf.set(key, value)
         if view.function is not None:
             return self._call(view.function, self)
         assert view.query is not None
