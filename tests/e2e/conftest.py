@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster import SparkCluster, running_cluster
+from tests.postgres import postgres_server  # noqa: F401 (a fixture)
 
 
 @pytest.fixture(scope="session")
