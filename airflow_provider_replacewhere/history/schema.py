@@ -58,7 +58,7 @@ def migrate(database: Database, revision: str = REVISIONS[-1]) -> None:
     :raises HistorySchemaError: the schema is of a newer version, or the tables are not ours
     :raises HistoryError: the database does not answer, or another migration does not end
     """
-    with _one_migration_per_process, database.writing() as connection, _lock(connection, database):
+    with _one_migration_per_process, _lock(database), database.writing() as connection:
         if found_revision(connection, database.label) != REVISIONS[-1]:
             _upgrade(connection, revision)
 
@@ -70,14 +70,20 @@ def _revision(connection: Connection) -> str | None:
 
 
 @contextmanager
-def _lock(connection: Connection, database: Database) -> Iterator[None]:
-    """Hold other migrations off. SQLite needs nothing here: the transaction holds the file's write lock already."""
-    if database.backend == "postgresql":
-        connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
-        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
+def _lock(database: Database) -> Iterator[None]:
+    """Hold other migrations off until this one is committed, which is why the lock has a connection of its own.
+
+    SQLite needs nothing here: the writing transaction holds the file's lock from its first moment on.
+    """
+    if database.backend == "sqlite":
         yield
-    elif database.backend == "mysql":
-        # MySQL commits at every DDL statement, so the lock belongs to the session and is given back by hand.
+        return
+    with database.reading() as connection:
+        if database.backend == "postgresql":
+            connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
+            connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
+            yield
+            return
         held = connection.execute(
             sa.text("SELECT GET_LOCK(:name, :seconds)"), {"name": _MYSQL_LOCK, "seconds": LOCK_SECONDS}
         ).scalar()
@@ -86,11 +92,7 @@ def _lock(connection: Connection, database: Database) -> Iterator[None]:
                 f"Another migration of the history at {database.label} has not ended within {LOCK_SECONDS} seconds.",
                 hint="Look for a process that hangs, then try again.",
             )
-        try:
-            yield
-        finally:
-            connection.execute(sa.text("SELECT RELEASE_LOCK(:name)"), {"name": _MYSQL_LOCK})
-    else:
+        # The end of the connection gives the lock back.
         yield
 
 

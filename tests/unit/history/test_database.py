@@ -18,6 +18,9 @@ from airflow_provider_replacewhere.history.store import HistoryStore
 from tests.history import report
 from tests.postgres import PostgresServer
 
+# SQLAlchemy is 1.4 on some Airflow lines and 2 on others.
+pytestmark = pytest.mark.matrix
+
 PASSWORD = "s3cret-of-mine"
 
 

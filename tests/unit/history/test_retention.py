@@ -14,6 +14,9 @@ from airflow_provider_replacewhere.history.retention import Outline, forgettable
 from airflow_provider_replacewhere.history.store import HistoryStore
 from tests.history import failure, report
 
+# SQLAlchemy is 1.4 on some Airflow lines and 2 on others.
+pytestmark = pytest.mark.matrix
+
 NOW = datetime(2026, 3, 10, tzinfo=UTC)
 
 

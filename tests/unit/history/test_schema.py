@@ -26,6 +26,9 @@ from tests.history import report
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
+# SQLAlchemy is 1.4 on some Airflow lines and 2 on others.
+pytestmark = pytest.mark.matrix
+
 MIGRATIONS = Path(schema.__file__).with_name("migrations")
 
 

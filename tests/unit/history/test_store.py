@@ -14,6 +14,9 @@ from airflow_provider_replacewhere.planning.report import JobOutcome, Mode
 from airflow_provider_replacewhere.planning.request import Identity
 from tests.history import failure, report
 
+# SQLAlchemy is 1.4 on some Airflow lines and 2 on others.
+pytestmark = pytest.mark.matrix
+
 TASK = Identity("sales", "scheduled__2026-03-10", "daily", map_index=-1, try_number=2)
 
 

@@ -15,7 +15,10 @@ down_revision = "0001"
 
 def upgrade() -> None:
     """Called by Alembic."""
-    op.add_column("replacewhere_events", sa.Column("target_key", sa.String(64), nullable=True))
+    # MySQL commits each of these statements, so a migration that was cut off there goes on where it stopped.
+    present = {column["name"] for column in sa.inspect(op.get_bind()).get_columns("replacewhere_events")}
+    if "target_key" not in present:
+        op.add_column("replacewhere_events", sa.Column("target_key", sa.String(64), nullable=True))
     events = sa.table("replacewhere_events", sa.column("target", sa.Text), sa.column("target_key", sa.String))
     connection = op.get_bind()
     for (target,) in connection.execute(sa.select(events.c.target).distinct()).fetchall():
