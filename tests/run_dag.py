@@ -1,0 +1,34 @@
+"""Run a Dag file in a process of its own: ``python -m tests.run_dag FILE ANSWER``, with a list of runs on standard input.
+
+Each run is ``{"logical_date": …, "conf": …}``. The answer is a JSON list: state, tasks, values and errors of each.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from tests.airflow_dags import run_dag
+from tests.execution_api import start_execution_api
+
+
+def main() -> None:
+    start_execution_api()
+    file, answer = Path(sys.argv[1]), Path(sys.argv[2])
+    results = [
+        run_dag(file, run.get("conf"), datetime.fromisoformat(run["logical_date"])) for run in json.load(sys.stdin)
+    ]
+    answer.write_text(
+        json.dumps(
+            [
+                {"state": r.state, "tasks": r.tasks, "values": r.values, "errors": [str(e) for e in r.errors]}
+                for r in results
+            ]
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
