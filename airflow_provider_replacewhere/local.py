@@ -14,6 +14,7 @@ from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.flows.model import NullKeys, Pipeline
 from airflow_provider_replacewhere.flows.pipeline import load_pipeline
 from airflow_provider_replacewhere.flows.sql import parse_sql
+from airflow_provider_replacewhere.history.place import beside
 from airflow_provider_replacewhere.history.store import HistoryStore
 from airflow_provider_replacewhere.planning.report import JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import Override, RunRequest
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["LocalSession", "create_spark_session"]
 
 PipelineLike = Pipeline | str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-
-HISTORY_FOLDER = "_replacewhere"
 
 
 class LocalSession:
@@ -44,8 +43,8 @@ class LocalSession:
         self, spark: SparkSession, *, root: str | os.PathLike[str] | None = None, history: str | None = None
     ) -> None:
         self.spark = spark
-        self.root = None if root is None else os.fspath(root)
-        self.history = HistoryStore(history or self._default_history())
+        self.root = None if root is None else _absolute(os.fspath(root))
+        self.history = HistoryStore(history or beside(self.root))
 
     def run(
         self,
@@ -144,13 +143,10 @@ class LocalSession:
             root=self.root,
         )
 
-    def _default_history(self) -> str:
-        if self.root is None or "://" in self.root:
-            raise RequestError(
-                "The history has no place: there is no local root to keep it in.",
-                hint="Give history=, such as sqlite:////data/history.db or postgresql://user:password@host/database.",
-            )
-        return f"sqlite:///{Path(self.root).resolve() / HISTORY_FOLDER / 'history.db'}"
+
+def _absolute(root: str) -> str:
+    # Spark takes a relative folder in a statement for a table's name, and one in a write for a place below its own.
+    return root if "://" in root or root.startswith("file:") else str(Path(root).absolute())
 
 
 def _load(pipeline: PipelineLike, request: RunRequest) -> Pipeline:

@@ -27,8 +27,9 @@ PASSING = ("java.net.", "java.io.InterruptedIOException", "org.apache.spark.rpc.
 
 def causes(error: BaseException) -> list[str]:
     """``class: message`` of a Java error and of all that caused it, outermost first."""
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    java = getattr(java, "java_exception", java)
+    origin = getattr(error, "_origin", error)
+    # By type: a Java object answers to any attribute.
+    java = origin.java_exception if isinstance(origin, Py4JJavaError) else None if origin is error else origin
     chain: list[str] = []
     while java is not None and len(chain) < 20:
         chain.append(f"{java.getClass().getName()}: {java.getMessage()}")

@@ -1,0 +1,137 @@
+"""The verbs of the console command and their arguments as data, for argparse and for Airflow's own command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_replacewhere import __version__
+
+PROGRAM = "replacewhere"
+DESCRIPTION = "REPLACE WHERE flows on Spark and Delta: replace exactly the rows that match a predicate."
+EXIT_STATUS = "Exit status: 0 done, 1 failed, 2 wrong input. `replacewhere VERB --help` lists a verb's arguments."
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument, as ``ArgumentParser.add_argument`` takes it."""
+
+    flags: tuple[str, ...]
+    options: Mapping[str, Any]
+
+
+def argument(*flags: str, **options: Any) -> Argument:
+    """An argument with these flags, or this name."""
+    return Argument(flags, options)
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One verb. ``name`` is also the name of its function in :mod:`.verbs`."""
+
+    name: str
+    help: str
+    arguments: tuple[Argument, ...] = field(repr=False)
+    description: str = ""
+
+
+def key_and_value(text: str) -> tuple[str, str]:
+    """``key=value`` taken apart.
+
+    :raises argparse.ArgumentTypeError: there is no ``=``, or no key before it
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not key=value")
+    return key.strip(), value
+
+
+FILES = argument("files", nargs="+", metavar="FILE", help="pipeline files (.sql, .py), folders, or patterns")
+FORMAT = argument("--format", choices=("text", "json"), default="text", help="what to print (default: text)")
+ROOT = argument("--root", metavar="FOLDER", help="tables are Delta folders below it, by name; default: Spark's catalog")
+CONF = argument(
+    "--conf", metavar="KEY=VALUE", type=key_and_value, action="append", default=[], help="a Spark setting; repeatable"
+)
+HISTORY = argument("--history", metavar="URL", help="SQLAlchemy URL of the history (default: an SQLite file in --root)")
+TIME_ZONE = argument("--time-zone", metavar="ZONE", default="UTC", help="for flows that name none (default: UTC)")
+NULL_KEYS = argument(
+    "--null-keys",
+    choices=("fail", "drop", "include"),
+    help="what to do with rows for which the predicate is NULL, for flows that do not say (default: fail)",
+)
+AS_OF = argument(
+    "--as-of", metavar="INSTANT", help="what current_date() and its like see: 2026-03-10, 2026-03-10T06:00+01:00 (now)"
+)
+SELECT = argument(
+    "--select", metavar="TABLE", action="append", default=[], help="run this table only; repeatable (default: all)"
+)
+FULL_REFRESH = argument(
+    "--full-refresh",
+    metavar="TABLE",
+    action="append",
+    default=[],
+    help="replace this whole table by what the query gives for the window; repeatable",
+)
+ALLOW_FULL_REFRESH = argument(
+    "--allow-full-refresh", action="store_true", help="let a full refresh lose the rows outside the window"
+)
+FLOW = argument("--flow", metavar="NAME", help="the flow, or its table; needed where the pipeline has several")
+WHERE = argument("--where", metavar="PREDICATE", help="the predicate for this run, over columns of the target")
+COLUMN = argument("--column", metavar="NAME", help="in place of --where: a column of the target, with --start or --end")
+START = argument("--start", metavar="VALUE", help="the first value of the range: 2026-01-01, or a number")
+END = argument("--end", metavar="VALUE", help="the first value behind the range: start <= column < end")
+COLUMN_TYPE = argument(
+    "--column-type",
+    choices=("date", "timestamp", "timestamp_ntz", "number", "string"),
+    help="of --start and --end (default: as they look)",
+)
+DRY_RUN = argument("--dry-run", action="store_true", help="plan only, write nothing")
+TARGET = argument("--target", metavar="TABLE", help="only runs of this table")
+LIMIT = argument("--limit", metavar="N", type=int, default=20, help="at most so many runs (default: 20)")
+RUN = argument("--run", metavar="RUN", help="one run in detail, by its number or its id")
+
+_WHERE_TABLES_ARE = (ROOT, CONF, HISTORY)
+_HOW = (AS_OF, TIME_ZONE, NULL_KEYS)
+_WHAT = (SELECT, FULL_REFRESH, ALLOW_FULL_REFRESH)
+
+VERBS = (
+    Verb(
+        "validate",
+        "read pipeline files and show their flows; nothing is run",
+        (FILES, ROOT, CONF, TIME_ZONE, NULL_KEYS, FORMAT),
+        "Read and check pipeline files, and show their flows in the order in which they would run. SQL files need no "
+        "Spark; a Python file is run for what it declares, in a local Spark session. --root is not looked at.",
+    ),
+    Verb(
+        "plan",
+        "say what a run would replace and why; nothing is written",
+        (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, FORMAT),
+    ),
+    Verb("run", "run the flows of pipeline files", (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, FORMAT)),
+    Verb(
+        "backfill",
+        "run one flow for another range than its own, once",
+        (FILES, FLOW, WHERE, COLUMN, START, END, COLUMN_TYPE, DRY_RUN, *_WHERE_TABLES_ARE, *_HOW, FORMAT),
+        "Run one flow with a predicate for this run only: --where, or --column with --start and --end. Later runs use "
+        "the flow's own predicate again.",
+    ),
+    Verb("history", "list what was run, the newest first", (RUN, TARGET, LIMIT, ROOT, HISTORY, FORMAT)),
+)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command's parser; the parsed options carry the verb's name as ``verb``."""
+    parser = argparse.ArgumentParser(prog=PROGRAM, description=DESCRIPTION, epilog=EXIT_STATUS)
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in VERBS:
+        of_verb = verbs.add_parser(verb.name, help=verb.help, description=verb.description or _sentence(verb.help))
+        for each in verb.arguments:
+            of_verb.add_argument(*each.flags, **each.options)
+    return parser
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."

@@ -1,0 +1,237 @@
+"""Results as people read them in a terminal: tables at most 100 characters wide."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_replacewhere.flows.model import Flow, Pipeline, Schedule
+from airflow_provider_replacewhere.flows.reads import order, reads
+from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
+from airflow_provider_replacewhere.planning.request import RunRequest
+
+if TYPE_CHECKING:
+    from airflow_provider_replacewhere.history.records import Run
+
+WIDTH = 100
+_NARROWEST = 30
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
+    """Rows below their headings. The last column is wrapped, numbers stand to the right.
+
+    :param rows: texts; a line end in the last one starts a new line in its column
+    """
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head) - 1)]
+    right = [all(_is_number(row[i]) for row in rows) for i in range(len(head) - 1)]
+    rest = max(_NARROWEST, width - sum(widths) - 2 * len(widths))
+    lines = []
+    for row in (head, *rows):
+        cells = [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(row, widths, right, strict=False)]
+        last = [piece for line in row[-1].split("\n") for piece in _wrapped(line, rest)]
+        for number, piece in enumerate(last):
+            front = cells if number == 0 else [" " * w for w in widths]
+            lines.append("  ".join((*front, piece)).rstrip())
+    return lines
+
+
+def flows_as_json(pipeline: Pipeline) -> list[dict[str, Any]]:
+    """The flows in the order in which they run."""
+    return [
+        {
+            "flow": flow.name,
+            "target": str(flow.target),
+            "replace_where": flow.replace_where.text,
+            "reads": [str(name) for name in reads(flow)],
+            "schedule": schedule(flow.table.schedule),
+            "time_zone": flow.time_zone,
+            "null_keys": flow.null_keys,
+            "declared_at": flow.span.where if flow.span else None,
+        }
+        for flow in order(pipeline)
+    ]
+
+
+def flows_as_text(pipeline: Pipeline) -> list[str]:
+    """The flows in the order in which they run."""
+    flows = order(pipeline)
+    count = f"{len(flows)} flows, in the order in which they run" if len(flows) > 1 else "1 flow"
+    views = [str(view.name) for view in pipeline.views]
+    rows = [
+        [
+            str(number),
+            _flow_and_target(flow),
+            schedule(flow.table.schedule) or "-",
+            "\n".join((f"where {' '.join(flow.replace_where.text.split())}", f"reads {_names(reads(flow))}")),
+        ]
+        for number, flow in enumerate(flows, start=1)
+    ]
+    return [f"{count}:", "", *table(["#", "flow", "schedule", "replaces"], rows), *_views(views)]
+
+
+def schedule(value: Schedule | None) -> str | None:
+    """A schedule as one writes it, without the word SCHEDULE."""
+    if value is None:
+        return None
+    if value.cron is not None:
+        return f"CRON '{value.cron}'" + (f" AT TIME ZONE '{value.time_zone}'" if value.time_zone else "")
+    return f"EVERY {value.every} {value.unit}"
+
+
+def outcome_as_text(outcome: JobOutcome, request: RunRequest) -> list[str]:
+    """What one command did or, of a dry run, would do; errors are shown elsewhere, but for all after the first."""
+    lines = [f"{'Plan as of' if request.dry_run else 'As of'} {request.as_of.isoformat()}", ""]
+    if outcome.reports:
+        head = ["table", "mode", "removed", "written", "version", "window"]
+        lines += table(head, [_report_row(report) for report in outcome.reports])
+    lines += [_failure_line(failure) for failure in outcome.failures]
+    lines += [line for failure in outcome.failures[1:] for line in ("", str(failure.error["message"]))]
+    return lines
+
+
+def runs_as_text(runs: Sequence[Run], url: str) -> list[str]:
+    """Runs, one a row."""
+    if not runs:
+        return [f"The history at {url} has no such run."]
+    head = ["run", "started (UTC)", "table", "outcome", "removed", "written", "window"]
+    rows = [_run_row(run) for run in runs]
+    return [*table(head, rows), "", "replacewhere history --run RUN shows one of them in detail."]
+
+
+def run_as_text(run: Run) -> list[str]:
+    """One run in detail."""
+    lines = _fields(
+        {
+            "run": f"{run.sequence}, {run.run_id}",
+            "flow": run.flow,
+            "table": run.target,
+            "status": str(run.status),
+            "started": run.started_at.isoformat(sep=" ", timespec="seconds"),
+            "finished": run.finished_at.isoformat(sep=" ", timespec="seconds") if run.finished_at else None,
+            "task": _task(run),
+        }
+    )
+    if run.report is not None:
+        lines += _fields(_report_fields(run.report))
+    if run.error is not None:
+        lines += ["", str(run.error["message"])]
+    return lines
+
+
+def reason(value: Mapping[str, Any]) -> str:
+    """One reason with the data behind it, in a line."""
+    name = str(value["reason"])
+    if name == "SOURCE_CHANGED":
+        before = value["from_version"]
+        change = f"version {value['to_version']}" + ("" if before is None else f", was {before}")
+        return f"{name} ({value['table']}: {change})"
+    data = {key: text for key, text in value.items() if key not in ("reason", "previous")}
+    return f"{name} ({', '.join(str(text) for text in data.values())})" if data else name
+
+
+def _report_row(report: RunReport) -> list[str]:
+    notes = [plain(report.window) + (" (override)" if report.override else "")]
+    notes.append("why " + ", ".join(reason(value) for value in report.reasons))
+    notes += [f"new column {name}" for name in report.columns_added]
+    notes += [
+        f"{found['violations']} rows break {name} ({found['action']})"
+        for name, found in report.expectations.items()
+        if found["violations"]
+    ]
+    counts = [_count(report.rows_deleted), _count(report.rows_written), _count(report.target_version)]
+    return [report.target, str(report.mode), *counts, "\n".join(notes)]
+
+
+def _run_row(run: Run) -> list[str]:
+    report = run.report
+    note = str(run.error["message"]).splitlines()[0] if run.error else ""
+    return [
+        str(run.sequence),
+        run.started_at.isoformat(sep=" ", timespec="seconds")[:19],
+        run.target,
+        str(report.mode if report else run.status),
+        _count(report.rows_deleted if report else None),
+        _count(report.rows_written if report else None),
+        plain(report.window) + (" (override)" if report.override else "") if report else note,
+    ]
+
+
+def _report_fields(report: RunReport) -> dict[str, str | None]:
+    return {
+        "as of": f"{report.as_of} ({report.time_zone})",
+        "predicate": report.predicate + ("  (override)" if report.override else ""),
+        "window": report.window,
+        "mode": str(report.mode),
+        "why": "\n".join(reason(value) for value in report.reasons),
+        "replaced": report.replaced or "nothing",
+        "rows": f"{_count(report.rows_deleted)} removed, {_count(report.rows_written)} written",
+        "bytes": _count(report.bytes_written),
+        "version": _count(report.target_version),
+        "sources": ", ".join(_source(name, version) for name, version in report.source_versions.items()) or "none",
+        "new columns": ", ".join(report.columns_added) or None,
+        "evaluated": "\n".join(f"{part} = {value}" for part, value in report.evaluated.items()) or None,
+        "expectations": "\n".join(
+            f"{name}: {found['violations']} rows break it ({found['action']})"
+            for name, found in report.expectations.items()
+        )
+        or None,
+        "definition": report.definition_hash,
+        "token": report.token,
+    }
+
+
+def _fields(values: Mapping[str, str | None]) -> list[str]:
+    """Names and values; values that are None are left out."""
+    return table(["", ""], [[name, value] for name, value in values.items() if value is not None])[1:]
+
+
+def _task(run: Run) -> str | None:
+    task = run.identity
+    if task.dag_id is None:
+        return None
+    return f"{task.dag_id}.{task.task_id}, {task.dag_run_id}, try {task.try_number}"
+
+
+def _failure_line(failure: Failure) -> str:
+    return f"{failure.target}: failed ({failure.error['type']}); the table is as it was"
+
+
+def _source(name: str, version: int | None) -> str:
+    return name if version is None else f"{name} at version {version}"
+
+
+def _flow_and_target(flow: Flow) -> str:
+    target = str(flow.target)
+    return target if flow.name.lower() == target.lower() else f"{flow.name} into {target}"
+
+
+def _views(names: Sequence[str]) -> list[str]:
+    return ["", f"Views: {', '.join(names)}"] if names else []
+
+
+def _names(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values)) or "nothing by name"
+
+
+def plain(sql: str) -> str:
+    """Canonical SQL for the eye: without its outermost parentheses, and with backticks only where they are needed."""
+    # Parentheses in strings and names are no parentheses.
+    bare = re.sub(r"'(\\.|[^'\\])*'|`[^`]*`", lambda quoted: "-" * len(quoted[0]), sql)
+    depths = list(accumulate((c == "(") - (c == ")") for c in bare))
+    inner = sql[1:-1] if sql.startswith("(") and 0 not in depths[:-1] else sql
+    return re.sub(r"`([^\W\d]\w*)`", r"\1", inner)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    return textwrap.wrap(line, width, subsequent_indent="  ", break_on_hyphens=False) or [""]
+
+
+def _is_number(text: str) -> bool:
+    return text in ("", "-") or text.replace(",", "").isdigit()
+
+
+def _count(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"

@@ -1,0 +1,168 @@
+"""What each verb does. Each prints its result and returns the error of a run that failed, or None."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from argparse import Namespace
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_replacewhere.cli import show
+from airflow_provider_replacewhere.cli.session import spark_session
+from airflow_provider_replacewhere.errors import ReplaceWhereError, RequestError
+from airflow_provider_replacewhere.flows.checks import check
+from airflow_provider_replacewhere.flows.model import Pipeline
+from airflow_provider_replacewhere.flows.pipeline import load_pipeline
+from airflow_provider_replacewhere.planning.bounds import Bounds
+from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
+from airflow_provider_replacewhere.planning.request import Override, RunRequest
+
+if TYPE_CHECKING:
+    from airflow_provider_replacewhere.history.records import Run
+    from airflow_provider_replacewhere.history.store import HistoryStore
+
+Result = ReplaceWhereError | None
+
+
+def validate(options: Namespace) -> Result:
+    """Read and check pipeline files, and show their flows.
+
+    :raises DefinitionError: they declare no valid pipeline
+    """
+    pipeline = _load(options)
+    check(pipeline)
+    if pipeline.python:
+        with spark_session(options.conf) as spark:
+            # Imported here because it brings pyspark, which SQL files do not need.
+            from airflow_provider_replacewhere.spark.pipeline import with_python
+            from airflow_provider_replacewhere.spark.python_files import PipelineSpark
+
+            pipeline = with_python(pipeline, PipelineSpark(spark))
+    if not pipeline.flows:
+        raise RequestError(
+            f"{', '.join(document.name for document in pipeline.documents)} declares no flow.",
+            hint="Write CREATE STREAMING TABLE name FLOW REPLACE WHERE predicate BY NAME query.",
+        )
+    _print(show.flows_as_json(pipeline), show.flows_as_text(pipeline), options)
+    return None
+
+
+def plan(options: Namespace) -> Result:
+    """Say what :func:`run` would do."""
+    return _execute(options, _load(options), replace(_request(options), dry_run=True))
+
+
+def run(options: Namespace) -> Result:
+    """Run the flows of pipeline files."""
+    return _execute(options, _load(options), _request(options))
+
+
+def backfill(options: Namespace) -> Result:
+    """Run one flow with another predicate, once.
+
+    :raises RequestError: the range is missing or given in two ways, or it is not clear for which flow it is
+    """
+    pipeline = _load(options)
+    name = options.flow or _only_flow(pipeline)
+    request = _request(options, overrides=(Override(name, _override(options)),), select=(name,))
+    return _execute(options, pipeline, replace(request, dry_run=options.dry_run))
+
+
+def history(options: Namespace) -> Result:
+    """List runs, or show one.
+
+    :raises RequestError: there is no such run
+    """
+    store = _history(options)
+    if options.run is not None:
+        found = _one_run(store, options.run)
+        _print(found.to_json(), show.run_as_text(found), options)
+        return None
+    if options.limit < 1:
+        raise RequestError(f"--limit is {options.limit}.", hint="Give a number above 0.")
+    runs = store.runs(target=options.target, limit=options.limit)
+    _print([each.to_json() for each in runs], show.runs_as_text(runs, store.url), options)
+    return None
+
+
+def _load(options: Namespace) -> Pipeline:
+    zone_named(options.time_zone)
+    return load_pipeline(options.files, time_zone=options.time_zone, null_keys=options.null_keys or "fail")
+
+
+def _request(
+    options: Namespace, *, overrides: tuple[Override, ...] = (), select: tuple[str, ...] | None = None
+) -> RunRequest:
+    return RunRequest(
+        run_id=f"command-{uuid.uuid4()}",
+        as_of=instant_given(options.as_of, options.time_zone) if options.as_of else datetime.now(UTC),
+        time_zone=options.time_zone,
+        overrides=overrides,
+        select=tuple(options.select) if select is None else select,
+        full_refresh=tuple(getattr(options, "full_refresh", ())),
+        allow_full_refresh=getattr(options, "allow_full_refresh", False),
+        null_keys=options.null_keys,
+        root=options.root,
+    )
+
+
+def _execute(options: Namespace, pipeline: Pipeline, request: RunRequest) -> Result:
+    with spark_session(options.conf) as spark:
+        # Imported here because it brings pyspark.
+        from airflow_provider_replacewhere.local import LocalSession
+
+        session = LocalSession(spark, root=options.root, history=options.history)
+        outcome = session.execute(pipeline, request)
+    _print(json.loads(outcome.to_json()), show.outcome_as_text(outcome, request), options)
+    try:
+        outcome.raise_for_failure()
+    except ReplaceWhereError as error:
+        return error
+    return None
+
+
+def _override(options: Namespace) -> str:
+    bounds = Bounds(options.column, options.start, options.end, column_type=options.column_type)
+    has_bounds = any(value is not None for value in (options.column, options.start, options.end))
+    if (options.where is None) is not has_bounds:
+        raise RequestError(
+            "The range is given twice." if has_bounds else "The backfill has no range.",
+            hint="Give --where PREDICATE, or --column NAME with --start and --end.",
+        )
+    return str(options.where) if options.where is not None else bounds.predicate()
+
+
+def _only_flow(pipeline: Pipeline) -> str:
+    if len(pipeline.flows) == 1 and not pipeline.python:
+        return pipeline.flows[0].name
+    known = ", ".join(flow.name for flow in pipeline.flows)
+    raise RequestError(
+        "It is not said which flow the backfill is for.",
+        hint=f"Give --flow NAME{f'; the flows are {known}' if known else ''}.",
+    )
+
+
+def _history(options: Namespace) -> HistoryStore:
+    # Imported here because it brings SQLAlchemy, which validate does not need.
+    from airflow_provider_replacewhere.history.place import beside
+    from airflow_provider_replacewhere.history.store import HistoryStore
+
+    return HistoryStore(options.history or beside(options.root))
+
+
+def _one_run(store: HistoryStore, wanted: str) -> Run:
+    if wanted.isdigit():
+        found = store.runs(limit=1, before=int(wanted) + 1)
+        run = found[0] if found and found[0].sequence == int(wanted) else None
+    else:
+        run = store.run(wanted)
+    if run is None:
+        raise RequestError(f"The history at {store.url} has no run {wanted}.", hint="List runs without --run.")
+    return run
+
+
+def _print(as_json: object, as_text: Iterable[str], options: Namespace) -> None:
+    print(json.dumps(as_json, indent=1) if options.format == "json" else "\n".join(as_text))
