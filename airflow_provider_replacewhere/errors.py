@@ -82,6 +82,10 @@ class WriteError(TerminalError):
     """The commit was refused, or what was read back is not what was asked for."""
 
 
+class PlanRefusedError(TerminalError):
+    """The refresh policy does not allow what the run would have to do."""
+
+
 class ConcurrentWriteError(TransientError):
     """Another writer committed to the same part of the target first."""
 

@@ -1,81 +1,241 @@
-"""How much a run replaces, and the reasons that it gives."""
+"""How much of its window a run recomputes, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
+from airflow_provider_replacewhere.errors import PlanRefusedError
+from airflow_provider_replacewhere.planning.coverage import Coverage, Fragment, Pin
 from airflow_provider_replacewhere.planning.report import Mode
+from airflow_provider_replacewhere.predicates.region import Region
+
+# A condition with more ranges than this costs Catalyst more than it saves.
+MOST_RANGES = 200
+
+
+class Reason(StrEnum):
+    """Why a run recomputes what it does, in the words of the original where it has one."""
+
+    FULL_REFRESH_REQUESTED = "FULL_REFRESH_REQUESTED"
+    FULL_RECOMPUTE_REQUESTED = "FULL_RECOMPUTE_REQUESTED"
+    FIRST_REFRESH = "FIRST_REFRESH"
+    PREDICATE_OVERRIDE = "PREDICATE_OVERRIDE"
+    REPLACE_WHERE_NOT_DETERMINISTIC = "REPLACE_WHERE_NOT_DETERMINISTIC"
+    PRIOR_REPLACE_WHERE_NOT_DETERMINISTIC = "PRIOR_REPLACE_WHERE_NOT_DETERMINISTIC"
+    UNSUPPORTED_REPLACE_WHERE_PREDICATE = "UNSUPPORTED_REPLACE_WHERE_PREDICATE"
+    QUERY_NOT_DETERMINISTIC = "QUERY_NOT_DETERMINISTIC"
+    QUERY_FINGERPRINT_CHANGED = "QUERY_FINGERPRINT_CHANGED"
+    SOURCE_NOT_VERSIONED = "SOURCE_NOT_VERSIONED"
+    SOURCE_CHANGED = "SOURCE_CHANGED"
+    SOURCE_REPLACED = "SOURCE_REPLACED"
+    EXTERNAL_CHANGE_IN_REPLACE_WINDOW = "EXTERNAL_CHANGE_IN_REPLACE_WINDOW"
+    WINDOW_WIDENED = "WINDOW_WIDENED"
+    TOO_MANY_CHANGES = "TOO_MANY_CHANGES"
+
+
+@dataclass(frozen=True)
+class ForeignChange:
+    """What someone else did to the target since the last run.
+
+    :param region: the rows that may have changed; None: any
+    """
+
+    version: int
+    operation: str
+    region: Region | None
+
+
+Unchanged = Callable[[str, Pin, Pin], bool]
+"""Whether no commit between two versions of a source changed a row."""
+
+
+def same_version(name: str, before: Pin, now: Pin) -> bool:  # noqa: ARG001 - the form of every Unchanged
+    """The cheapest :data:`Unchanged`: nothing is looked up."""
+    return before == now
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the driver knows of one run before it decides.
+    """What is known of one run before it decides.
 
-    :param source_versions: by name, the version read; None where it has none
-    :param target_exists: whether there is a target already
+    :param window: the window as SQL
+    :param region: the window as a region; with an opaque rest where it is no exact one
+    :param pins: by name, the version of each source that is read; None for one that has none
+    :param coverage: what the ledger proves, as of its own last look at the target
+    :param foreign: what others changed in the target since that look; None: that cannot be told
+    :param previous: the last run that ended well, as its report's JSON
     :param override: the predicate that stands in for the flow's own, as written
-    :param evaluated: non-deterministic parts of the predicate, with this run's values
+    :param evaluated: parts of the predicate that are not deterministic, with this run's values
+    :param only_stale: whether an override recomputes only what is stale, as other runs do
     """
 
     window: str
+    region: Region
     definition_hash: str
-    source_versions: Mapping[str, int | None]
-    target_exists: bool
-    target_version: int | None
+    pins: Mapping[str, Pin | None]
+    target_exists: bool = True
+    target_id: str | None = None
+    target_version: int | None = None
+    coverage: Coverage = Coverage()
+    foreign: tuple[ForeignChange, ...] | None = ()
+    previous: Mapping[str, Any] | None = None
     override: str | None = None
     evaluated: Mapping[str, str] = field(default_factory=dict)
+    query_is_deterministic: bool = True
     full_refresh: bool = False
+    only_stale: bool = False
+    unchanged: Unchanged = same_version
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The mode of a run and why, each reason with the data behind it."""
+    """What a run does.
+
+    :param stale: what is recomputed; None where that is the window as it stands, or the whole table
+    :param fresh: what of the window is proven fresh
+    :param reasons: each ``{"reason": NAME, …the data behind it}``
+    """
 
     mode: Mode
     reasons: tuple[Mapping[str, Any], ...]
+    stale: Region | None = None
+    fresh: Region = Region()
 
 
-def decide(facts: Facts, previous: Mapping[str, Any] | None) -> Decision:
-    """What a run does, given what the last successful one did.
+def decide(facts: Facts, policy: str = "auto") -> Decision:
+    """The mode of a run, the region that it replaces, and the reasons.
 
-    The whole window is recomputed, always; the reasons say what has changed since.
-
-    :param previous: the last successful run's report as JSON, or None
+    :param policy: ``auto``; ``incremental`` narrows even where that costs more than it saves; ``incremental_strict``
+        refuses to recompute what may well be fresh; ``full`` recomputes the whole window
+    :raises PlanRefusedError: the policy is ``incremental_strict`` and the whole window would be recomputed because
+        something is unknown
     """
-    mode = Mode.FULL_REFRESH if facts.full_refresh else Mode.FULL_RECOMPUTE
-    return Decision(mode, tuple(_reasons(facts, previous)) or ({"reason": "WINDOW_ALWAYS_RECOMPUTED"},))
-
-
-def _reasons(facts: Facts, previous: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    reasons: list[dict[str, Any]] = []
     if facts.full_refresh:
-        reasons.append({"reason": "FULL_REFRESH_REQUESTED"})
-    if facts.override is not None:
-        reasons.append({"reason": "PREDICATE_OVERRIDE", "predicate": facts.override})
+        return Decision(Mode.FULL_REFRESH, (_because(Reason.FULL_REFRESH_REQUESTED),))
+    doubts = _doubts(facts)
+    known = facts.coverage.without(change.region for change in facts.foreign or ())
+    if facts.foreign is None or known.target_id != facts.target_id:
+        known = Coverage()
+    stale, findings = _stale(facts, known)
+    fresh = facts.region.subtract(stale) if facts.region.is_exact else Region()
+    reasons = (*doubts, *findings)
+    unasked = [doubt for doubt in doubts if doubt["reason"] not in (Reason.PREDICATE_OVERRIDE, Reason.FIRST_REFRESH)]
+    if policy == "incremental_strict" and unasked:
+        raise PlanRefusedError(
+            f"The whole of {facts.window} would be recomputed, because {_in_words(unasked)}.",
+            hint="Remove the cause, or run it with refresh_policy='auto'.",
+        )
+    if policy == "full":
+        reasons = (_because(Reason.FULL_RECOMPUTE_REQUESTED), *reasons)
+    elif not doubts:
+        if stale.is_empty:
+            return Decision(Mode.NO_OP, (), stale, fresh)
+        if not fresh.is_empty and (stale.size <= MOST_RANGES or policy != "auto"):
+            return Decision(Mode.INCREMENTAL, reasons, stale, fresh)
+        if not fresh.is_empty:
+            reasons += (_because(Reason.TOO_MANY_CHANGES, ranges=stale.size, most=MOST_RANGES),)
+    return Decision(Mode.FULL_RECOMPUTE, reasons, None, fresh)
+
+
+def _doubts(facts: Facts) -> list[dict[str, Any]]:
+    """Reasons for which the whole window is recomputed, whatever the ledger says."""
+    doubts = []
+    if _is_first(facts):
+        doubts.append(_because(Reason.FIRST_REFRESH))
+    if facts.override is not None and not facts.only_stale:
+        doubts.append(_because(Reason.PREDICATE_OVERRIDE, predicate=facts.override))
     if facts.evaluated:
-        reasons.append({"reason": "REPLACE_WHERE_NOT_DETERMINISTIC", "evaluated": dict(facts.evaluated)})
-    reasons += [
-        {"reason": "SOURCE_NOT_VERSIONED", "table": name}
-        for name, version in facts.source_versions.items()
-        if version is None
-    ]
-    if previous is None or not facts.target_exists:
-        return [{"reason": "FIRST_REFRESH"}, *reasons]
-    if previous["definition_hash"] != facts.definition_hash:
-        reasons.append({"reason": "QUERY_FINGERPRINT_CHANGED", "previous": previous["definition_hash"]})
-    if previous["evaluated"]:
-        reasons.append({"reason": "PRIOR_REPLACE_WHERE_NOT_DETERMINISTIC", "evaluated": dict(previous["evaluated"])})
-    before = previous["source_versions"]
-    reasons += [
-        {"reason": "SOURCE_CHANGED", "table": name, "from_version": before.get(name), "to_version": version}
-        for name, version in facts.source_versions.items()
-        if version is not None and before.get(name) != version
-    ]
-    if previous["window"] != facts.window and facts.override is None:
-        reasons.append({"reason": "WINDOW_MOVED", "previous_window": previous["window"]})
-    return reasons
+        doubts.append(_because(Reason.REPLACE_WHERE_NOT_DETERMINISTIC, evaluated=dict(facts.evaluated)))
+    if facts.previous and facts.previous["evaluated"]:
+        evaluated = dict(facts.previous["evaluated"])
+        doubts.append(_because(Reason.PRIOR_REPLACE_WHERE_NOT_DETERMINISTIC, evaluated=evaluated))
+    if not facts.region.is_exact:
+        doubts.append(_because(Reason.UNSUPPORTED_REPLACE_WHERE_PREDICATE, predicate=facts.window))
+    if not facts.query_is_deterministic:
+        doubts.append(_because(Reason.QUERY_NOT_DETERMINISTIC))
+    doubts += [_because(Reason.SOURCE_NOT_VERSIONED, table=name) for name, pin in facts.pins.items() if pin is None]
+    return doubts
+
+
+def _stale(facts: Facts, known: Coverage) -> tuple[Region, list[dict[str, Any]]]:
+    """What of the window is not proven fresh, and what was found of each part of it."""
+    window = facts.region
+    stale, findings = window, []
+    changed: dict[tuple[str, ...], dict[str, Any]] = {}
+    for fragment in known.comparable(window):
+        overlap = fragment.region.intersect(window)
+        if overlap.is_empty:
+            continue
+        reason = _why_stale(facts, fragment)
+        if reason is None:
+            stale = stale.subtract(fragment.region)
+        else:
+            key = tuple(str(v) for v in reason.values())
+            found = changed.setdefault(key, {**reason, "region": Region()})
+            found["region"] = found["region"].union(overlap)
+    findings += [{**found, "region": found["region"].to_sql()} for found in changed.values()]
+    for change in facts.foreign or ():
+        inside = window if change.region is None else window.intersect(change.region)
+        if not inside.is_empty:
+            findings.append(
+                _because(
+                    Reason.EXTERNAL_CHANGE_IN_REPLACE_WINDOW,
+                    version=change.version,
+                    operation=change.operation,
+                    region=inside.to_sql(),
+                )
+            )
+    if facts.foreign is None or (facts.coverage.target_id not in (None, facts.target_id)):
+        findings.append(
+            _because(
+                Reason.EXTERNAL_CHANGE_IN_REPLACE_WINDOW,
+                region=window.to_sql(),
+                cause="the target's log does not reach back to the last run, or it is another table by now",
+            )
+        )
+    exposed = facts.coverage.gaps(window)
+    if not exposed.is_empty and facts.coverage.fragments and not _is_first(facts):
+        findings.append(_because(Reason.WINDOW_WIDENED, newly_exposed=exposed.to_sql()))
+    return stale, findings
+
+
+def _why_stale(facts: Facts, fragment: Fragment) -> dict[str, Any] | None:
+    """What keeps a fragment from being fresh, or None where nothing does."""
+    if fragment.definition_hash != facts.definition_hash:
+        return _because(Reason.QUERY_FINGERPRINT_CHANGED, previous=fragment.definition_hash)
+    for name, now in facts.pins.items():
+        before = fragment.sources.get(name)
+        if now is None or before is None:
+            return _because(Reason.SOURCE_NOT_VERSIONED, table=name)
+        if before.table_id != now.table_id:
+            return _because(Reason.SOURCE_REPLACED, table=name, to_version=now.version)
+        if not facts.unchanged(name, before, now):
+            return _because(
+                Reason.SOURCE_CHANGED, table=name, from_version=before.version, to_version=now.version
+            )
+    if set(fragment.sources) != set(facts.pins):
+        return _because(Reason.QUERY_FINGERPRINT_CHANGED, previous=fragment.definition_hash)
+    return None
+
+
+def _is_first(facts: Facts) -> bool:
+    return not facts.target_exists or facts.previous is None
+
+
+def _because(reason: Reason, **data: Any) -> dict[str, Any]:
+    return {"reason": str(reason), **data}
+
+
+def _in_words(reasons: Sequence[Mapping[str, Any]]) -> str:
+    return "; ".join(str(reason["reason"]) + _data(reason) for reason in reasons)
+
+
+def _data(reason: Mapping[str, Any]) -> str:
+    data = ", ".join(f"{key}={value}" for key, value in reason.items() if key != "reason")
+    return f" ({data})" if data else ""
 
 
 def planning_information(

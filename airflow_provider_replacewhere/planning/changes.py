@@ -1,0 +1,114 @@
+"""What the commits of a Delta table say that they changed: read from the transaction log, without a look at the rows.
+
+The format is that of the Delta transaction log protocol (PROTOCOL.md of delta-io/delta).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+# Operations after which nothing that was known of the table's rows holds any more, whatever their files say.
+REPLACING_OPERATIONS = ("RESTORE", "CLONE", "REPLACE TABLE", "CREATE OR REPLACE TABLE", "TRUNCATE", "CONVERT")
+
+
+@dataclass(frozen=True)
+class File:
+    """A data file that a commit added or removed.
+
+    :param path: as the log has it, URL-encoded
+    :param partition_values: by physical column name, as strings; None is NULL
+    :param stats: the file's statistics, or None where the log has none
+    :param deletion_vector: identifies the rows that are deleted in the file, or None
+    """
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    stats: Mapping[str, Any] | None = None
+    deletion_vector: str | None = None
+
+
+@dataclass(frozen=True)
+class LogCommit:
+    """One commit of a Delta table, as far as it matters here.
+
+    :param added: files with new or rewritten rows; those that OPTIMIZE only moved are left out
+    :param removed: likewise
+    :param changes_metadata: whether schema, partitioning or properties changed
+    """
+
+    version: int
+    operation: str = ""
+    user_metadata: str | None = None
+    added: tuple[File, ...] = ()
+    removed: tuple[File, ...] = ()
+    changes_metadata: bool = False
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def changes_rows(self) -> bool:
+        """False for OPTIMIZE, VACUUM, changed properties and the like."""
+        return bool(self.added or self.removed)
+
+    @property
+    def replaces_table(self) -> bool:
+        """Whether the commit put another table in the place of the one before."""
+        return any(self.operation.upper().startswith(name) for name in REPLACING_OPERATIONS)
+
+    @property
+    def token(self) -> str | None:
+        """The token of the run that wrote the commit, where it was one of ours."""
+        try:
+            return str(json.loads(self.user_metadata or "")["replacewhere"]["token"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def parse_commit(version: int, text: str) -> LogCommit:
+    """The commit of one JSON file of the log.
+
+    :raises ValueError: a line is no JSON, as in a file that was cut off
+    """
+    info: dict[str, Any] = {}
+    added, removed, changes_metadata = [], [], False
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        action = json.loads(line)
+        if "commitInfo" in action:
+            info = action["commitInfo"]
+        elif action.get("add", {}).get("dataChange"):
+            added.append(_file(action["add"]))
+        elif action.get("remove", {}).get("dataChange"):
+            removed.append(_file(action["remove"]))
+        elif "metaData" in action or "protocol" in action:
+            changes_metadata = True
+    return LogCommit(
+        version=version,
+        operation=str(info.get("operation", "")),
+        user_metadata=info.get("userMetadata"),
+        added=tuple(added),
+        removed=tuple(removed),
+        changes_metadata=changes_metadata,
+        info=info,
+    )
+
+
+def foreign(commits: Iterable[LogCommit], own: frozenset[str]) -> tuple[LogCommit, ...]:
+    """The commits that changed rows or the table itself and were written by none of the runs with these tokens."""
+    return tuple(c for c in commits if (c.changes_rows or c.replaces_table) and c.token not in own)
+
+
+def _file(action: Mapping[str, Any]) -> File:
+    vector = action.get("deletionVector")
+    stats = action.get("stats")
+    return File(
+        path=action["path"],
+        partition_values=action.get("partitionValues") or {},
+        # As text first: a DECIMAL's bound must not be rounded on its way through a float.
+        stats=json.loads(stats, parse_float=Decimal) if stats else None,
+        deletion_vector=f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}" if vector else None,
+    )
