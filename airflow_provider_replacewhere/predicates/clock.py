@@ -96,7 +96,7 @@ def freeze_node(
     predicate: ParsedPredicate, clock: Clock, evaluate: Evaluate | None = None
 ) -> tuple[Node, dict[str, str]]:
     """The frozen tree, and the parts that are not deterministic with their values."""
-    _refuse_per_row(predicate)
+    refuse_per_row(predicate)
     folded = fold_constants(predicate, clock.now)
     asked = _constant_parts(folded)
     if not asked:
@@ -158,7 +158,8 @@ def _is_random(node: Node) -> bool:
     return any(isinstance(part, Call) and part.name in NON_DETERMINISTIC for part in node.walk())
 
 
-def _refuse_per_row(predicate: ParsedPredicate) -> None:
+def refuse_per_row(predicate: ParsedPredicate) -> None:
+    """:raises PredicateError: a part that is not deterministic has a column in its arguments"""
     for part in predicate.node.walk():
         if isinstance(part, Call) and part.name in NON_DETERMINISTIC and not part.is_constant:
             raise PredicateError(

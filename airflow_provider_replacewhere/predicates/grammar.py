@@ -213,10 +213,10 @@ class _Reader:
         return values
 
     def like(self, operand: Node, name: str, negated: bool) -> Node:
-        for words, quantifier in ((("ANY",), "any"), (("SOME",), "any"), (("ALL",), "all")):
-            if self.next.text == "(" and self.takes(*words):
-                listed = Call(f"{name} {quantifier}", (operand, *self.list_of_values()))
-                return _negated(listed, negated)
+        if self.next.text == "(" and self.now.word in ("ANY", "SOME", "ALL"):
+            # NOT LIKE ANY means that some pattern does not match, which is NOT (LIKE ALL); and the other way round.
+            every = (self.take().word == "ALL") != negated
+            return _negated(Call(f"{name} {'all' if every else 'any'}", (operand, *self.list_of_values())), negated)
         pattern = self.binary()
         escape: tuple[Node, ...] = ()
         if self.takes("ESCAPE"):

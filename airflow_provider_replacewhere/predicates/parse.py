@@ -65,19 +65,28 @@ def check(predicate: ParsedPredicate, columns: Mapping[str, str]) -> None:
     :raises PredicateError: an unknown or qualified column, no column at all, a predicate that is no BOOLEAN, one that
         is always TRUE or never TRUE, or a string that Spark would read as a moving time (``'today'``)
     """
-    types = {name.lower(): spark_type(type_) for name, type_ in columns.items()}
-    for part in predicate.node.walk():
-        if isinstance(part, Column):
-            _check_column(part, predicate.span, columns, types)
+    check_columns(predicate, columns)
     if predicate.node.is_constant:
         raise PredicateError(
             "The predicate names no column: Delta would replace the whole table.",
             hint=f"Bound one of the columns {_listed(columns)}.",
             span=predicate.span,
         )
+    refuse_constant(predicate.node, predicate.span)
+
+
+def check_columns(predicate: ParsedPredicate, columns: Mapping[str, str]) -> None:
+    """The part of :func:`check` that also holds for a region, which may be constant.
+
+    :raises PredicateError: an unknown or qualified column, a predicate that is no BOOLEAN, or a string that Spark would
+        read as a moving time
+    """
+    types = {name.lower(): spark_type(type_) for name, type_ in columns.items()}
+    for part in predicate.node.walk():
+        if isinstance(part, Column):
+            _check_column(part, predicate.span, columns, types)
     _check_boolean(predicate.node, predicate.span, types)
     _check_moving_strings(predicate.node, predicate.span, types)
-    refuse_constant(predicate.node, predicate.span)
 
 
 def type_of(node: Node, types: Mapping[str, SparkType]) -> str | None:

@@ -6,6 +6,8 @@ CHECK constraint, a string that is too long for its VARCHAR), so the whole chain
 
 from __future__ import annotations
 
+from typing import Any
+
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -27,7 +29,7 @@ PASSING = ("java.net.", "java.io.InterruptedIOException", "org.apache.spark.rpc.
 
 def causes(error: BaseException) -> list[str]:
     """``class: message`` of a Java error and of all that caused it, outermost first."""
-    origin = getattr(error, "_origin", error)
+    origin: Any = getattr(error, "_origin", error)
     # By type: a Java object answers to any attribute.
     java = origin.java_exception if isinstance(origin, Py4JJavaError) else None if origin is error else origin
     chain: list[str] = []

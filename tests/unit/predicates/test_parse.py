@@ -192,7 +192,7 @@ def test_comments_change_nothing() -> None:
         ("a.b.`c.d``e` = 1", "(`a`.`b`.`c.d``e` = 1)"),
         ("date = 1 AND interval > 2 AND timestamp < 3", "((`date` = 1) AND (`interval` > 2) AND (`timestamp` < 3))"),
         ("a LIKE 'x' ESCAPE '/'", "(`a` LIKE 'x' ESCAPE '/')"),
-        ("a NOT LIKE ANY ('x', 'y')", "(NOT (`a` LIKE ANY ('x', 'y')))"),
+        ("a NOT LIKE ANY ('x', 'y')", "(NOT (`a` LIKE ALL ('x', 'y')))"),
         ("a = 'it''s' 'x'", "(`a` = 'it\\'sx')"),
         ('a = "say \\"x\\""', "(`a` = 'say \"x\"')"),
         ("a = r'\\n'", "(`a` = '\\\\n')"),

@@ -1,0 +1,203 @@
+"""Sets of values of one column: sorted, disjoint, half-open ranges of keys, and whether NULL is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from airflow_provider_replacewhere.predicates.domains import Domain, Key
+
+Interval: TypeAlias = tuple[Key | None, Key | None]
+"""From the first key (None: no lower bound) up to, but without, the second (None: no upper bound)."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """A set of values.
+
+    Made by :meth:`of`, which brings any ranges into the one form that a set has, so that equal sets are equal values.
+    """
+
+    domain: Domain
+    intervals: tuple[Interval, ...] = ()
+    null: bool = False
+
+    @classmethod
+    def of(cls, domain: Domain, intervals: Iterable[Interval], null: bool = False) -> Values:
+        """The set that these ranges cover together."""
+        first, end = domain.bounds
+        clipped = []
+        for low, high in intervals:
+            # What lies beyond the type's own bounds holds no value.
+            low = None if low is not None and first is not None and _le(low, first) else low
+            high = None if high is not None and end is not None and _le(end, high) else high
+            if _is_empty(low, high) or (low is not None and end is not None and _le(end, low)):
+                continue
+            if high is not None and first is not None and _le(high, first):
+                continue
+            clipped.append((low, high))
+        return cls(domain, _merged(clipped), null)
+
+    @classmethod
+    def everything(cls, domain: Domain, null: bool = True) -> Values:
+        return cls(domain, ((None, None),), null)
+
+    @classmethod
+    def nothing(cls, domain: Domain, null: bool = False) -> Values:
+        return cls(domain, (), null)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.intervals and not self.null
+
+    @property
+    def is_everything(self) -> bool:
+        return self.null and self.intervals == ((None, None),)
+
+    def __contains__(self, key: Key | None) -> bool:
+        """Whether a key is in the set; None is NULL."""
+        if key is None:
+            return self.null
+        return any(
+            (low is None or _le(low, key)) and (high is None or not _le(high, key)) for low, high in self.intervals
+        )
+
+    def union(self, other: Values) -> Values:
+        return replace(self, intervals=_merged((*self.intervals, *other.intervals)), null=self.null or other.null)
+
+    def intersect(self, other: Values) -> Values:
+        pairs = []
+        mine, theirs = list(self.intervals), list(other.intervals)
+        i = j = 0
+        while i < len(mine) and j < len(theirs):
+            low = _later(mine[i][0], theirs[j][0])
+            high = _earlier(mine[i][1], theirs[j][1])
+            if not _is_empty(low, high):
+                pairs.append((low, high))
+            if high == mine[i][1]:
+                i += 1
+            else:
+                j += 1
+        return replace(self, intervals=tuple(pairs), null=self.null and other.null)
+
+    def complement(self) -> Values:
+        """All values that are not in the set, NULL included if it is not."""
+        gaps: list[Interval] = []
+        start: Key | None = None
+        open_start = True
+        for low, high in self.intervals:
+            if low is not None:
+                gaps.append((None if open_start else start, low))
+            start, open_start = high, False
+        if open_start or start is not None:
+            gaps.append((start, None))
+        return Values.of(self.domain, gaps, not self.null)
+
+    def subtract(self, other: Values) -> Values:
+        return self.intersect(other.complement())
+
+    def contains(self, other: Values) -> bool:
+        return self.intersect(other) == other
+
+    def not_null(self) -> Values:
+        return replace(self, null=False)
+
+    @property
+    def cuts(self) -> tuple[Key, ...]:
+        """The keys at which membership changes."""
+        return tuple(key for interval in self.intervals for key in interval if key is not None)
+
+    def to_sql(self, column: str) -> str:
+        """The condition on a column, given as quoted SQL, that is TRUE for these values only."""
+        if self.is_everything:
+            return "TRUE"
+        if self.intervals == ((None, None),):
+            return f"({column} IS NOT NULL)"
+        points = [point for interval in self.intervals if (point := self._point(interval)) is not None]
+        parts = self._points_to_sql(column, points)
+        parts += [self._range_to_sql(column, *interval) for interval in self.intervals if self._point(interval) is None]
+        if self.null:
+            parts.append(f"({column} IS NULL)")
+        return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})" if parts else "FALSE"
+
+    def _point(self, interval: Interval) -> Key | None:
+        """The only key of a range, if it has just one."""
+        first, end = self.domain.bounds
+        low = first if interval[0] is None else interval[0]
+        high = end if interval[1] is None else interval[1]
+        return low if low is not None and high == self.domain.next(low) else None
+
+    def _points_to_sql(self, column: str, points: list[Key]) -> list[str]:
+        written = [self.domain.to_sql(point) for point in points]
+        # A long IN list is looked up by hash, where -0.0 and 0.0 differ.
+        if len(written) < 2 or (self.domain.name == "double" and 0 in points):
+            return [f"({column} = {value})" for value in written]
+        return [f"({column} IN ({', '.join(str(value) for value in written)}))"]
+
+    def _range_to_sql(self, column: str, low: Key | None, high: Key | None) -> str:
+        bounds = [] if low is None else [f"({column} {self._bound(low, '>=', '>')})"]
+        bounds += [] if high is None else [f"({column} {self._bound(high, '<', '<=')})"]
+        return bounds[0] if len(bounds) == 1 else f"({' AND '.join(bounds)})"
+
+    def _bound(self, key: Key, usual: str, other: str) -> str:
+        """``>= key``, or ``> previous`` where only that can be written or is what a person would write."""
+        previous = self.domain.previous(key)
+        written = self.domain.to_sql(key)
+        before = None if previous is None else self.domain.to_sql(previous)
+        if written is None:
+            return f"{other} {before}"
+        from_text = self.domain.name in ("string", "binary") and before is not None
+        shorter = self.domain.name == "double" and before is not None and len(before) < len(written)
+        return f"{other} {before}" if from_text or shorter else f"{usual} {written}"
+
+    def to_json(self) -> dict[str, Any]:
+        encode = self.domain.key_to_json
+        return {
+            "type": self.domain.to_json(),
+            "ranges": [[encode(low), encode(high)] for low, high in self.intervals],
+            "null": self.null,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Values:
+        domain = Domain.of(value["type"])
+        decode = domain.key_from_json
+        return cls.of(domain, [(decode(low), decode(high)) for low, high in value["ranges"]], bool(value["null"]))
+
+
+def _le(a: Key, b: Key) -> bool:
+    return a <= b  # type: ignore[operator]  # both are keys of one domain
+
+
+def _is_empty(low: Key | None, high: Key | None) -> bool:
+    return low is not None and high is not None and _le(high, low)
+
+
+def _later(a: Key | None, b: Key | None) -> Key | None:
+    """The later of two lower bounds."""
+    if a is None or b is None:
+        return b if a is None else a
+    return b if _le(a, b) else a
+
+
+def _earlier(a: Key | None, b: Key | None) -> Key | None:
+    """The earlier of two upper bounds."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a if _le(a, b) else b
+
+
+def _merged(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+    """Sorted, and joined where they touch or overlap."""
+    without_low = [interval for interval in intervals if interval[0] is None]
+    with_low = sorted((i for i in intervals if i[0] is not None), key=lambda i: i[0])  # type: ignore[arg-type,return-value]
+    merged: list[Interval] = []
+    for low, high in (*without_low, *with_low):
+        if merged and (merged[-1][1] is None or low is None or _le(low, merged[-1][1])):
+            last_low, last_high = merged[-1]
+            later = None if last_high is None or high is None else high if _le(last_high, high) else last_high
+            merged[-1] = (last_low, later)
+        else:
+            merged.append((low, high))
+    return tuple(merged)
