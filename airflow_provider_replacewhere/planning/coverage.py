@@ -124,6 +124,10 @@ class Coverage:
         """The coverage after one more run."""
         known = self if entry.target_id == self.target_id else Coverage()
         known = known.without(entry.foreign)
+        if known.target_version is not None and entry.target_version < known.target_version:
+            # Recorded late: a run that committed after this one is in the ledger already and may have overwritten it.
+            behind = known.without([entry.region if entry.bound is None else entry.bound])
+            return replace(behind, sequence=self.sequence if sequence is None else sequence)
         if entry.whole:
             known = replace(known, fragments=())
         touched = entry.bound if entry.region is None else entry.region

@@ -213,9 +213,7 @@ def _why_stale(facts: Facts, fragment: Fragment) -> dict[str, Any] | None:
         if before.table_id != now.table_id:
             return _because(Reason.SOURCE_REPLACED, table=name, to_version=now.version)
         if not facts.unchanged(name, before, now):
-            return _because(
-                Reason.SOURCE_CHANGED, table=name, from_version=before.version, to_version=now.version
-            )
+            return _because(Reason.SOURCE_CHANGED, table=name, from_version=before.version, to_version=now.version)
     if set(fragment.sources) != set(facts.pins):
         return _because(Reason.QUERY_FINGERPRINT_CHANGED, previous=fragment.definition_hash)
     return None

@@ -64,6 +64,8 @@ class RunRequest:
     :param root: folder of the directory catalog; None: names are resolved by Spark's own catalog
     :param allow_missing_columns: whether a target's column that the query does not give may be filled with NULL
     :param previous: by target's name, the last successful run's report as JSON (the ledger slice)
+    :param coverage: by target's name, what the ledger proves of it, as :class:`~.coverage.Coverage` JSON
+    :param only_stale: whether an override recomputes only the stale part of its window
     :param report_uri: where the driver puts the outcome
     :param dry_run: plan only, write nothing
     """
@@ -82,6 +84,8 @@ class RunRequest:
     root: str | None = None
     allow_missing_columns: bool = False
     previous: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    coverage: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    only_stale: bool = False
     report_uri: str | None = None
     identity: Identity = Identity()
     dry_run: bool = False
@@ -98,8 +102,9 @@ class RunRequest:
 
     def to_json(self) -> str:
         """The request as a JSON document with a version."""
-        value = asdict(replace(self, previous={}))
+        value = asdict(replace(self, previous={}, coverage={}))
         value["previous"] = {target: dict(report) for target, report in self.previous.items()}
+        value["coverage"] = {target: dict(known) for target, known in self.coverage.items()}
         value["as_of"] = self.as_of.isoformat()
         return json.dumps({"version": REQUEST_VERSION, **value}, indent=1, sort_keys=True)
 

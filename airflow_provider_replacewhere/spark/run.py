@@ -23,6 +23,7 @@ from airflow_provider_replacewhere.errors import (
 )
 from airflow_provider_replacewhere.flows.alias import unqualify
 from airflow_provider_replacewhere.flows.model import Flow, OnViolation, Pipeline, TableName
+from airflow_provider_replacewhere.planning.coverage import Entry
 from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide, planning_information
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
@@ -30,6 +31,14 @@ from airflow_provider_replacewhere.predicates.clock import Clock
 from airflow_provider_replacewhere.spark import python_files
 from airflow_provider_replacewhere.spark.definition import definition_hash
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
+from airflow_provider_replacewhere.spark.freshness import (
+    coverage_of,
+    entry,
+    foreign_changes,
+    is_deterministic,
+    pins,
+    unchanged_in,
+)
 from airflow_provider_replacewhere.spark.pipeline import substituted
 from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit
 from airflow_provider_replacewhere.spark.session import flow_session, refuse_running_clocks
@@ -77,25 +86,39 @@ def run_flow(
     window = freeze_window(query, predicate, clock, flow.null_keys)
 
     read = sources.found(query)
+    known = coverage_of(request.coverage.get(str(flow.target)))
     facts = Facts(
         window=window.sql,
+        region=window.region,
         definition_hash=definition_hash(query, flow, [d.text for d in setting.pipeline.documents if d.is_python]),
-        source_versions={source.name: source.version for source in read},
+        pins=pins(read),
         target_exists=state is not None,
+        target_id=state.table_id if state else None,
         target_version=state.version if state else None,
+        coverage=known,
+        foreign=foreign_changes(session, state, window, known),
+        previous=request.previous.get(str(flow.target)),
         override=override,
         evaluated=window.evaluated,
+        query_is_deterministic=is_deterministic(query),
         full_refresh=full_refresh,
+        only_stale=request.only_stale,
+        unchanged=unchanged_in(session, read),
     )
-    decision = decide(facts, request.previous.get(str(flow.target)))
+    decision = decide(facts, request.refresh_policy)
     report = _planned(setting, flow, started, predicate, facts, decision, [source.to_json() for source in read], state)
     if full_refresh:
         _check_full_refresh(target, flow, state, window, allowed=request.allow_full_refresh)
     if request.dry_run:
         return report
+    if decision.mode is Mode.NO_OP:
+        assert state is not None
+        proof = entry(session, facts, decision, window, state, None, report.run_id)
+        return replace(report, coverage=proof.to_json(), finished_at=_now())
 
+    replaced = window.sql if decision.stale is None else decision.stale.to_sql()
     _check_null_keys(query, window, flow)
-    rows = query.where(window.sql)
+    rows = query.where(replaced)
     rows, expectations = _checked(rows, flow)
     try:
         plan = _columns(
@@ -103,10 +126,13 @@ def run_flow(
         )
         if state is None:
             target.create(flow.table, declared_schema(session, query.schema, flow.table.columns, str(flow.target)))
-        commit = _write(target, flow, rows.selectExpr(*plan.select), report, plan, window)
+            state = target.state()
+        assert state is not None
+        commit = _write(target, flow, rows.selectExpr(*plan.select), report, plan, replaced)
     finally:
         rows.unpersist()
-    return _done(report, commit, expectations, plan.added if state is not None else ())
+    proof = entry(session, facts, decision, window, state, commit, report.run_id)
+    return _done(report, replaced, commit, expectations, plan.added if facts.target_exists else (), proof)
 
 
 # -- the steps ---------------------------------------------------------------------------------------------------------
@@ -256,11 +282,11 @@ def _columns(
     return found
 
 
-def _write(target: Target, flow: Flow, rows: DataFrame, report: RunReport, plan: Fit, window: Window) -> Commit:
+def _write(target: Target, flow: Flow, rows: DataFrame, report: RunReport, plan: Fit, replaced: str) -> Commit:
     metadata = _commit_metadata(report)
     if report.mode is Mode.FULL_REFRESH:
         return target.refresh(rows, flow.table, token=report.token, metadata=metadata)
-    return target.replace(rows, window.sql, token=report.token, metadata=metadata, new_columns=bool(plan.added))
+    return target.replace(rows, replaced, token=report.token, metadata=metadata, new_columns=bool(plan.added))
 
 
 def _planned(
@@ -284,13 +310,14 @@ def _planned(
         mode=decision.mode,
         reasons=decision.reasons,
         window=facts.window,
-        replaced=None,
+        # What it would replace, until it has: a NO_OP replaces nothing.
+        replaced=_replaces(decision, facts.window) if request.dry_run else None,
         as_of=request.as_of.astimezone(UTC).isoformat(),
         time_zone=flow.time_zone,
         predicate=predicate.text,
         override=facts.override is not None,
         definition_hash=facts.definition_hash,
-        source_versions=facts.source_versions,
+        source_versions={name: pin.version if pin else None for name, pin in facts.pins.items()},
         target_version=facts.target_version,
         rows_deleted=None,
         rows_written=None,
@@ -303,8 +330,17 @@ def _planned(
         started_at=started,
         finished_at=_now(),
         evaluated=facts.evaluated,
+        fresh=None if decision.fresh.is_empty else decision.fresh.to_sql(),
         dry_run=request.dry_run,
     )
+
+
+def _replaces(decision: Decision, window: str) -> str | None:
+    if decision.mode is Mode.NO_OP:
+        return None
+    if decision.mode is Mode.FULL_REFRESH:
+        return "TRUE"
+    return window if decision.stale is None else decision.stale.to_sql()
 
 
 def _commit_metadata(report: RunReport) -> str:
@@ -315,17 +351,23 @@ def _commit_metadata(report: RunReport) -> str:
 
 
 def _done(
-    report: RunReport, commit: Commit, expectations: Mapping[str, Mapping[str, Any]], added: tuple[str, ...]
+    report: RunReport,
+    replaced: str,
+    commit: Commit,
+    expectations: Mapping[str, Mapping[str, Any]],
+    added: tuple[str, ...],
+    proof: Entry,
 ) -> RunReport:
     return replace(
         report,
-        replaced="TRUE" if report.mode is Mode.FULL_REFRESH else report.window,
+        replaced="TRUE" if report.mode is Mode.FULL_REFRESH else replaced,
         target_version=commit.version,
         rows_deleted=commit.rows_deleted,
         rows_written=commit.rows_written,
         bytes_written=commit.bytes_written,
         expectations=expectations,
         columns_added=added,
+        coverage=proof.to_json(),
         finished_at=_now(),
     )
 

@@ -1,0 +1,47 @@
+"""A Delta table's transaction log, read through Hadoop's file systems."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
+from airflow_provider_replacewhere.spark.jvm import file_system
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Reading back further than this costs more than it can save.
+MOST_COMMITS = 5_000
+
+
+def read_commits(session: SparkSession, path: str, after: int, upto: int) -> tuple[LogCommit, ...] | None:
+    """The commits of versions ``after + 1`` to ``upto``, or None where the log does not tell them all.
+
+    Delta removes old log files behind a checkpoint, and catalog-managed tables keep theirs elsewhere.
+    """
+    if upto - after > MOST_COMMITS:
+        return None
+    commits = []
+    for version in range(after + 1, upto + 1):
+        text = commit_text(session, path, version)
+        if text is None:
+            return None
+        try:
+            commits.append(parse_commit(version, text))
+        except ValueError:
+            return None
+    return tuple(commits)
+
+
+def commit_text(session: SparkSession, path: str, version: int) -> str | None:
+    """The JSON file of one commit, or None where there is none (any more)."""
+    fs, file = file_system(session, f"{path}/_delta_log/{version:020d}.json")
+    if not fs.exists(file):
+        return None
+    jvm = session._jvm
+    assert jvm is not None
+    stream = fs.open(file)
+    try:
+        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()
