@@ -113,8 +113,8 @@ class LocalSession:
         :raises RequestError: the request names a flow that there is not
         """
         loaded = _load(pipeline, request)
-        previous = self.history.last_successful()
-        outcome = run_pipeline(self.spark, loaded, replace(request, previous=previous))
+        previous, coverage = self.history.last_successful(), self.history.coverage()
+        outcome = run_pipeline(self.spark, loaded, replace(request, previous=previous, coverage=coverage))
         if not request.dry_run:
             self.history.record_outcome(outcome)
         return outcome

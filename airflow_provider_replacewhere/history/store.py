@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.history import schema
+from airflow_provider_replacewhere.history.coverage import KEEP_AFTER, keep_coverage, read_coverage
 from airflow_provider_replacewhere.history.database import Database
 from airflow_provider_replacewhere.history.records import Event, EventKind, Run, RunStatus, fold
 from airflow_provider_replacewhere.history.retention import Outline, forgettable
@@ -188,6 +189,27 @@ class HistoryStore:
             return {report["target"]: report for report in reports.values()}
         return {target: reports[key] for target, key in keys.items() if key in reports}
 
+    def coverage(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
+        """By target, what its runs prove of it, as :class:`~..planning.coverage.Coverage` JSON.
+
+        :param targets: None for all there are, each as its last run spelled it
+        """
+        spelled = list(self.last_successful(targets))
+        self._prepare()
+        found, long = {}, {}
+        with self._database.reading() as connection:
+            for target in spelled:
+                known, folded = read_coverage(connection, target_digest(target))
+                found[target] = known.to_json()
+                if folded > KEEP_AFTER:
+                    long[target_digest(target)] = known
+        if long:
+            with self._database.writing() as connection:
+                _lock_counter(connection)
+                for key, known in long.items():
+                    keep_coverage(connection, key, known)
+        return found
+
     def prune(self, *, keep_days: float | None = None, keep_runs: int | None = None) -> int:
         """Remove old runs for good; with both limits, those that neither keeps.
 
@@ -207,6 +229,9 @@ class HistoryStore:
         self._prepare()
         with self._database.writing() as connection:
             _lock_counter(connection)
+            for (key,) in connection.execute(sa.select(events.c.target_key).distinct()).fetchall():
+                # What the forgotten runs prove is not forgotten.
+                keep_coverage(connection, key, read_coverage(connection, key)[0])
             keys = sorted(forgettable(_outlines(connection), _now(), keep_days=keep_days, keep_runs=keep_runs))
             for start in range(0, len(keys), _DELETE_AT_ONCE):
                 some = keys[start : start + _DELETE_AT_ONCE]

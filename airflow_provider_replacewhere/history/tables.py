@@ -56,6 +56,17 @@ events = sa.Table(
     sa.Index(f"{PREFIX}events_target", "target_key", "kind", "sequence"),
 )
 
+# What the reports prove of each target, folded up to a sequence number. Derived, so it may be dropped at any time, but
+# for the reports that were pruned.
+coverage = sa.Table(
+    f"{PREFIX}coverage",
+    metadata,
+    digest_column("target_key"),
+    sa.Column("sequence", sa.BigInteger, nullable=False),
+    sa.Column("document", LongText, nullable=False),
+    sa.PrimaryKeyConstraint("target_key"),
+)
+
 # One row. Whoever raises it holds the row until the commit, so numbers become visible in their order: a reader who has
 # seen n never misses a smaller one. Sequences of PostgreSQL and MySQL do not promise that.
 counter = sa.Table(

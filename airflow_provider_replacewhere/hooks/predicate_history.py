@@ -177,6 +177,10 @@ class PredicateHistoryHook(BaseHook):
         """By target, the last successful run's report as JSON; see :meth:`HistoryStore.last_successful`."""
         return self.store.last_successful(targets)
 
+    def coverage(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
+        """By target, what its runs prove of it; see :meth:`~..history.store.HistoryStore.coverage`."""
+        return self.store.coverage(targets)
+
     def prune(self, *, keep_days: float | None = None, keep_runs: int | None = None) -> int:
         """Remove old runs; see :meth:`HistoryStore.prune`."""
         return self.store.prune(keep_days=keep_days, keep_runs=keep_runs)

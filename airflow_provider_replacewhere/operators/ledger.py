@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 RECENT_RUNS = 500
 
 
+@dataclass(frozen=True)
+class Slice:
+    """As much of the ledger as a plan needs: by target, the report of its last successful run, and its coverage."""
+
+    previous: Mapping[str, Mapping[str, Any]]
+    coverage: Mapping[str, Mapping[str, Any]]
+
+
 class Ledger:
     """The ledger as one task sees it.
 
@@ -31,13 +40,13 @@ class Ledger:
         self.identity = identity
         self._open: dict[str, Failure] = {}
 
-    def previous(self, definition: Definition) -> Mapping[str, Mapping[str, Any]]:
-        """By target, the report of its last successful run: the slice that the driver plans with."""
+    def slice(self, definition: Definition) -> Slice:
+        """What the driver plans with."""
         targets = list(definition.targets)
         if not definition.is_complete:
             recent = self._hook.runs(status="succeeded", limit=RECENT_RUNS)
             targets += sorted({run.target for run in recent} - set(targets))
-        return self._hook.last_successful(targets)
+        return Slice(self._hook.last_successful(targets), self._hook.coverage(targets))
 
     @contextmanager
     def running(self, request: RunRequest, definition: Definition) -> Iterator[None]:

@@ -212,6 +212,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
     def _request(
         self, context: Context, exchange: Exchange, definition: Definition, asked: Asked, ledger: Ledger
     ) -> RunRequest:
+        known = ledger.slice(definition)
         return RunRequest(
             run_id=exchange.run_id,
             as_of=instant_given(self.as_of, self.time_zone) if self.as_of else instant_of_run(context),
@@ -226,7 +227,8 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             null_keys=self.null_keys,
             root=self.root,
             allow_missing_columns=self.allow_missing_columns,
-            previous=ledger.previous(definition),
+            previous=known.previous,
+            coverage=known.coverage,
             report_uri=exchange.report_uri,
             identity=ledger.identity,
             dry_run=asked.dry_run,

@@ -15,6 +15,17 @@ from typing import Any
 REPLACING_OPERATIONS = ("RESTORE", "CLONE", "REPLACE TABLE", "CREATE OR REPLACE TABLE", "TRUNCATE", "CONVERT")
 
 
+# Operations that write a new description of the table which changes no row and no column's place.
+HARMLESS_OPERATIONS = (
+    "ADD COLUMNS",
+    "ADD CONSTRAINT",
+    "DROP CONSTRAINT",
+    "SET TBLPROPERTIES",
+    "UNSET TBLPROPERTIES",
+    "UPGRADE PROTOCOL",
+)
+
+
 @dataclass(frozen=True)
 class File:
     """A data file that a commit added or removed.
@@ -37,7 +48,7 @@ class LogCommit:
 
     :param added: files with new or rewritten rows; those that OPTIMIZE only moved are left out
     :param removed: likewise
-    :param changes_metadata: whether schema, partitioning or properties changed
+    :param changes_metadata: whether the table's description changed in a way that may matter
     """
 
     version: int
@@ -84,15 +95,16 @@ def parse_commit(version: int, text: str) -> LogCommit:
             added.append(_file(action["add"]))
         elif action.get("remove", {}).get("dataChange"):
             removed.append(_file(action["remove"]))
-        elif "metaData" in action or "protocol" in action:
+        elif "metaData" in action:
             changes_metadata = True
+    operation = str(info.get("operation", ""))
     return LogCommit(
         version=version,
-        operation=str(info.get("operation", "")),
+        operation=operation,
         user_metadata=info.get("userMetadata"),
         added=tuple(added),
         removed=tuple(removed),
-        changes_metadata=changes_metadata,
+        changes_metadata=changes_metadata and operation.upper() not in HARMLESS_OPERATIONS,
         info=info,
     )
 

@@ -79,7 +79,7 @@ class Facts:
     target_exists: bool = True
     target_id: str | None = None
     target_version: int | None = None
-    coverage: Coverage = Coverage()
+    coverage: Coverage = field(default_factory=Coverage)
     foreign: tuple[ForeignChange, ...] | None = ()
     previous: Mapping[str, Any] | None = None
     override: str | None = None
@@ -102,7 +102,7 @@ class Decision:
     mode: Mode
     reasons: tuple[Mapping[str, Any], ...]
     stale: Region | None = None
-    fresh: Region = Region()
+    fresh: Region = field(default_factory=Region)
 
 
 def decide(facts: Facts, policy: str = "auto") -> Decision:
@@ -197,7 +197,7 @@ def _stale(facts: Facts, known: Coverage) -> tuple[Region, list[dict[str, Any]]]
             )
         )
     exposed = facts.coverage.gaps(window)
-    if not exposed.is_empty and facts.coverage.fragments and not _is_first(facts):
+    if not exposed.is_empty and not _is_first(facts):
         findings.append(_because(Reason.WINDOW_WIDENED, newly_exposed=exposed.to_sql()))
     return stale, findings
 

@@ -1,0 +1,70 @@
+"""The coverage of targets, folded from the ledger's reports and kept, so that each report is folded once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from airflow_provider_replacewhere.errors import PredicateError
+from airflow_provider_replacewhere.history.records import EventKind
+from airflow_provider_replacewhere.history.tables import coverage as kept
+from airflow_provider_replacewhere.history.tables import events
+from airflow_provider_replacewhere.planning.coverage import Coverage, Entry
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+# So many reports are folded anew for each plan before the fold is kept: writing it costs more than folding a few.
+KEEP_AFTER = 20
+
+
+def read_coverage(connection: Connection, target_key: str) -> tuple[Coverage, int]:
+    """The coverage of a target, and how many reports had to be folded for it."""
+    coverage = _kept(connection, target_key)
+    query = (
+        sa.select(events.c.sequence, events.c.report)
+        .where(
+            events.c.target_key == target_key,
+            events.c.kind == EventKind.SUCCEEDED.value,
+            events.c.sequence > coverage.sequence,
+        )
+        .order_by(events.c.sequence)
+    )
+    folded = 0
+    for sequence, report in connection.execute(query):
+        folded += 1
+        entry = _entry(report)
+        # A report that says nothing of what it proves comes from a version that did not know: nothing is proven.
+        coverage = Coverage(sequence=sequence) if entry is None else coverage.with_entry(entry, sequence)
+    return coverage, folded
+
+
+def keep_coverage(connection: Connection, target_key: str, coverage: Coverage) -> None:
+    """Keep a fold, unless one that goes further is kept. Inside a writing transaction that holds the counter."""
+    if coverage.sequence <= _kept(connection, target_key).sequence:
+        return
+    connection.execute(kept.delete().where(kept.c.target_key == target_key))
+    document = json.dumps(coverage.to_json(), sort_keys=True, ensure_ascii=False)
+    connection.execute(kept.insert().values(target_key=target_key, sequence=coverage.sequence, document=document))
+
+
+def _kept(connection: Connection, target_key: str) -> Coverage:
+    query = sa.select(kept.c.sequence, kept.c.document).where(kept.c.target_key == target_key)
+    found = connection.execute(query).first()
+    if found is None:
+        return Coverage()
+    try:
+        return Coverage.from_json(json.loads(found.document))
+    except (ValueError, KeyError, TypeError, PredicateError):
+        # Not readable: what came after it is, and what is not known is recomputed.
+        return Coverage(sequence=found.sequence)
+
+
+def _entry(report: str) -> Entry | None:
+    try:
+        value = json.loads(report)["coverage"]
+        return None if value is None else Entry.from_json(value)
+    except (ValueError, KeyError, TypeError, PredicateError):
+        return None
