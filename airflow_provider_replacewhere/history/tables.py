@@ -53,7 +53,7 @@ events = sa.Table(
     sa.Column("error", LongText),
     sa.Column("report", LongText),
     sa.UniqueConstraint("run_key", "kind", name=f"{PREFIX}events_run_kind"),
-    sa.Index(f"{PREFIX}events_target", "target_key", "kind", "sequence"),
+    sa.Index(f"{PREFIX}events_target", "target_key", "sequence"),
 )
 
 # One row. Whoever raises it holds the row until the commit, so numbers become visible in their order: a reader who has
