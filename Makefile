@@ -2,7 +2,7 @@
 
 VENV    ?= .venv
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
-LINES   := 2.11 3.0 3.1 3.2 3.3
+LINES   := oldest 2.11 3.0 3.1 3.2 3.3
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 PIP     := $(BIN)/python -m pip --disable-pip-version-check -q
@@ -51,7 +51,7 @@ check: lint types imports ## lint, types and imports
 coverage: $(READY) ## branch coverage of the pure floors
 	@$(BIN)/python -m pytest -q tests/unit --cov --cov-report=term
 
-matrix: $(LINES:%=matrix-%) ## the Airflow-side tests on every Airflow line
+matrix: $(LINES:%=matrix-%) ## the Airflow-side tests on every Airflow line (one: matrix-2.11)
 
 $(LINES:%=matrix-%): matrix-%: $(READY)
 	@$(BIN)/python -m tools.matrix $*

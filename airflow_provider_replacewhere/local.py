@@ -108,13 +108,18 @@ class LocalSession:
     def execute(self, pipeline: PipelineLike, request: RunRequest) -> JobOutcome:
         """Run what a request asks for, and record it unless it is a dry run; failures of flows are in the outcome.
 
-        :param request: its ``previous`` is filled in from the history, and its documents are not looked at
+        :param request: its ``root`` and ``previous`` become this session's, and its documents are not looked at
         :raises DefinitionError: the pipeline as a whole is wrong
         :raises RequestError: the request names a flow that there is not
         """
         loaded = _load(pipeline, request)
-        previous, coverage = self.history.last_successful(), self.history.coverage()
-        outcome = run_pipeline(self.spark, loaded, replace(request, previous=previous, coverage=coverage))
+        known = replace(
+            request,
+            root=self.root,
+            previous=self.history.last_successful(),
+            coverage=self.history.coverage(),
+        )
+        outcome = run_pipeline(self.spark, loaded, known)
         if not request.dry_run:
             self.history.record_outcome(outcome)
         return outcome

@@ -107,15 +107,10 @@ def run_dag(file: Path, conf: Mapping[str, Any] | None, logical_date: datetime) 
 
 def result_of(module: Any, logical_date: datetime) -> DagResult:
     """What the metadata database says of a Dag's run."""
-    from airflow.models import DagRun
     from airflow.utils.session import create_session
 
     with create_session() as session:
-        (run,) = (
-            DagRun.find(dag_id=module.dag.dag_id, execution_date=logical_date, session=session)
-            if _airflow_2()
-            else (DagRun.find(dag_id=module.dag.dag_id, logical_date=logical_date, session=session))
-        )
+        run = _run_of(module.dag.dag_id, logical_date, session)
         tasks = run.get_task_instances(session=session)
         return DagResult(
             state=_text(run.state),
@@ -123,6 +118,50 @@ def result_of(module: Any, logical_date: datetime) -> DagResult:
             values={task.task_id: task.xcom_pull(task_ids=task.task_id, session=session) for task in tasks},
             errors=tuple(getattr(module, "errors", ())),
         )
+
+
+def set_conf(dag_id: str, logical_date: datetime, conf: Mapping[str, Any]) -> None:
+    """Give a run that is there other params."""
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        _run_of(dag_id, logical_date, session).conf = dict(conf)
+
+
+def run_task_again(dag_id: str, task_id: str, logical_date: datetime) -> None:
+    """Run one task of a run that is there, as ``airflow tasks test`` does."""
+    from airflow.cli import cli_parser
+
+    arguments = cli_parser.get_parser().parse_args(["tasks", "test", dag_id, task_id, logical_date.isoformat()])
+    with only_our_warnings_count():
+        arguments.func(arguments)
+
+
+def _run_of(dag_id: str, logical_date: datetime, session: Any) -> Any:
+    from airflow.models import DagRun
+    from sqlalchemy import select
+
+    column = DagRun.execution_date if _airflow_2() else DagRun.logical_date
+    return session.scalars(select(DagRun).where(DagRun.dag_id == dag_id, column == logical_date)).one()
+
+
+def asset_events(uri: str) -> list[dict[str, Any]]:
+    """The extras of an asset's events, in order."""
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    if _airflow_2():
+        from airflow.models.dataset import DatasetEvent as Event
+        from airflow.models.dataset import DatasetModel as Model
+
+        found = select(Event.extra).join(Model, Event.dataset_id == Model.id)
+    else:
+        from airflow.models.asset import AssetEvent as Event
+        from airflow.models.asset import AssetModel as Model
+
+        found = select(Event.extra).join(Model, Event.asset_id == Model.id)
+    with create_session() as session:
+        return list(session.scalars(found.where(Model.uri == uri).order_by(Event.id)))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Run a Dag file in a process of its own: ``python -m tests.run_dag FILE ANSWER``, with a list of runs on standard input.
+"""Run a Dag file in a process of its own: ``python -m tests.run_dag FILE ANSWER``, the runs on standard input.
 
 Each run is ``{"logical_date": …, "conf": …}``. The answer is a JSON list: state, tasks, values and errors of each.
 """

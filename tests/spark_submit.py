@@ -1,4 +1,4 @@
-"""A program called ``spark-submit`` that starts no Spark: it notes its call and leaves the outcome that a test wants."""
+"""A program called ``spark-submit`` that starts no Spark: it notes its call and leaves the outcome a test wants."""
 
 from __future__ import annotations
 

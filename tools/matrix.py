@@ -25,6 +25,13 @@ TEST_TOOLS = ("hypothesis", "pandas<3", "pytest", "pytest-cov")
 SPARK = ("pyspark==4.2.0", "pyspark-client==4.2.0", "delta-spark==4.4.0")
 """One version of both pysparks, as they share files, and the Delta release made for it: resolvers pick a wrong pair."""
 PROVIDERS = ("apache-airflow-providers-apache-spark==6.3.4", "apache-airflow-providers-common-compat==1.23.0")
+OLDEST = (
+    "apache-airflow-providers-apache-spark==6.0.0",
+    "apache-airflow-providers-common-compat==1.12.0",
+    "alembic==1.13.1",
+    "sqlglot==27.0.0",
+)
+"""The floors of pyproject.toml."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +40,16 @@ class Line:
 
     :param airflow: the release that stands for the line
     :param holds: requirements without which a plain resolution of this release cannot run a Dag
+    :param libraries: versions of what we depend on besides Airflow
     """
 
     airflow: str
     holds: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = PROVIDERS
 
 
 LINES = {
+    "oldest": Line("2.11.0", libraries=OLDEST),
     "2.11": Line("2.11.2"),
     # Newer FastAPI answers the task's own requests with "Remote server returned validation error".
     "3.0": Line("3.0.6", ("fastapi<0.118", "starlette<0.48", "cadwyn<6")),
@@ -108,7 +118,7 @@ def build_wheel() -> Path:
 def requirements(line: str, wheel: Path) -> list[str]:
     """Return what a line's environment is asked to hold."""
     spec = LINES[line]
-    return [f"apache-airflow=={spec.airflow}", f"{wheel}[{EXTRAS}]", *PROVIDERS, *SPARK, *spec.holds, *TEST_TOOLS]
+    return [f"apache-airflow=={spec.airflow}", f"{wheel}[{EXTRAS}]", *spec.libraries, *SPARK, *spec.holds, *TEST_TOOLS]
 
 
 def install(environment: Environment, wheel: Path, *, resolve: bool) -> None:

@@ -146,16 +146,23 @@ class HistoryStore:
         :param before: only runs with a smaller ``sequence``: the next page is ``before=page[-1].sequence``
         :raises RequestError: the status is none
         """
-        first = sa.func.min(events.c.sequence)
-        page = sa.select(events.c.run_key).group_by(events.c.run_key).order_by(first.desc())
+        first, other = events.alias("first"), events.alias("other")
+        of_same_run = other.c.run_key == first.c.run_key
+        # A run is listed by its first event, so that a page is read along the primary key, however long the history.
+        page = sa.select(first.c.run_key).where(~sa.exists().where(of_same_run, other.c.sequence < first.c.sequence))
         if target is not None:
-            page = page.where(events.c.target_key == target_digest(target))
+            page = page.where(first.c.target_key == target_digest(target))
         if flow is not None:
-            page = page.where(events.c.flow == flow)
-        if status is not None:
-            page = page.having(_has_status(status))
+            page = page.where(first.c.flow == flow)
         if before is not None:
-            page = page.having(first < before)
+            page = page.where(first.c.sequence < before)
+        if status is not None:
+            succeeded, failed = (
+                sa.exists().where(of_same_run, other.c.kind == kind.value)
+                for kind in (EventKind.SUCCEEDED, EventKind.FAILED)
+            )
+            page = page.where(_is(status, succeeded, failed))
+        page = page.order_by(first.c.sequence.desc())
         return self._fold_of(page.limit(limit) if limit is not None else page)
 
     def run(self, run_id: str) -> Run | None:
@@ -170,24 +177,15 @@ class HistoryStore:
 
         :param targets: None for all there are, each as its last run spelled it
         """
-        keys = None if targets is None else {target: target_digest(target) for target in targets}
-        if keys is not None and not keys:
-            return {}
-        filled = events.c.kind == EventKind.SUCCEEDED.value
-        wanted = filled if keys is None else filled & events.c.target_key.in_(sorted(set(keys.values())))
-        last = (
-            sa.select(sa.func.max(events.c.sequence).label("sequence"))
-            .where(wanted)
-            .group_by(events.c.target_key)
-            .subquery()
-        )
-        query = sa.select(events.c.target_key, events.c.report).join(last, events.c.sequence == last.c.sequence)
+        succeeded = events.c.kind == EventKind.SUCCEEDED.value
         self._prepare()
         with self._database.reading() as connection:
-            reports = {key: json.loads(report) for key, report in connection.execute(query)}
-        if keys is None:
-            return {report["target"]: report for report in reports.values()}
-        return {target: reports[key] for target, key in keys.items() if key in reports}
+            if targets is None:
+                keys = connection.execute(sa.select(events.c.target_key).where(succeeded).distinct()).scalars().all()
+                every = [_last_report(connection, key) for key in keys]
+                return {report["target"]: report for report in every if report}
+            found = {target: _last_report(connection, target_digest(target)) for target in targets}
+        return {target: report for target, report in found.items() if report}
 
     def coverage(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target, what its runs prove of it, as :class:`~..planning.coverage.Coverage` JSON.
@@ -299,18 +297,28 @@ def _outlines(connection: Connection) -> list[Outline]:
     ]
 
 
-def _has_status(status: RunStatus | str) -> sa.ColumnElement[bool]:
-    def has(kind: EventKind) -> sa.ColumnElement[int]:
-        return sa.func.max(sa.case((events.c.kind == kind.value, 1), else_=0))
+def _last_report(connection: Connection, key: str) -> dict[str, Any] | None:
+    # One look-up in the index for each target: reading along the whole history would take longer with every run.
+    query = (
+        sa.select(events.c.report)
+        .where(events.c.target_key == key, events.c.kind == EventKind.SUCCEEDED.value)
+        .order_by(events.c.sequence.desc())
+        .limit(1)
+    )
+    found = connection.execute(query).scalar()
+    return json.loads(found) if found else None
 
-    succeeded, failed = has(EventKind.SUCCEEDED), has(EventKind.FAILED)
+
+def _is(
+    status: RunStatus | str, succeeded: sa.ColumnElement[bool], failed: sa.ColumnElement[bool]
+) -> sa.ColumnElement[bool]:
     match status:
         case RunStatus.SUCCEEDED:
-            return succeeded == 1
+            return succeeded
         case RunStatus.FAILED:
-            return sa.and_(failed == 1, succeeded == 0)
+            return failed & ~succeeded
         case RunStatus.RUNNING:
-            return sa.and_(failed == 0, succeeded == 0)
+            return ~failed & ~succeeded
     raise RequestError(f"The status is {status!r}.", hint=f"Valid are {', '.join(RunStatus)}.")
 
 

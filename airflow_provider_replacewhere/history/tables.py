@@ -53,7 +53,7 @@ events = sa.Table(
     sa.Column("error", LongText),
     sa.Column("report", LongText),
     sa.UniqueConstraint("run_key", "kind", name=f"{PREFIX}events_run_kind"),
-    sa.Index(f"{PREFIX}events_target", "target_key", "kind", "sequence"),
+    sa.Index(f"{PREFIX}events_target", "target_key", "sequence"),
 )
 
 # What the reports prove of each target, folded up to a sequence number. Derived, so it may be dropped at any time, but

@@ -173,7 +173,7 @@ class PredicateHistoryHook(BaseHook):
         """The run of this id, or None."""
         return self.store.run(run_id)
 
-    def last_successful(self, targets: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def last_successful(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target, the last successful run's report as JSON; see :meth:`HistoryStore.last_successful`."""
         return self.store.last_successful(targets)
 

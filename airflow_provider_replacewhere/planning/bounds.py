@@ -108,7 +108,7 @@ def literal(value: Value) -> str:
         # As a decimal where that can hold it: against a DECIMAL column a double is compared with rounding.
         return f"{Decimal(repr(value)):f}" if 1e-18 <= abs(value) < 1e18 else f"{value!r}D"
     if isinstance(value, int | Decimal):
-        return f"{value:f}"
+        return str(value) if isinstance(value, int) else f"{value:f}"
     if isinstance(value, str):
         # Not a doubled quote: before Spark 4 that is the end of one string and the start of the next.
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -83,6 +83,8 @@ def convert(value: Literal, type_: str, now: Now) -> Literal | None:
         case "string", ("tinyint" | "smallint" | "int" | "bigint"):
             text = str(value.value).strip()
             return _integer(int(text), type_) if text.lstrip("+-").isascii() and text.lstrip("+-").isdigit() else None
+        case "string", ("float" | "double") if value.value in ("NaN", "Infinity", "-Infinity"):
+            return Literal(type_, float(str(value.value)))
     return None
 
 

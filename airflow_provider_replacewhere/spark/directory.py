@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_replacewhere.errors import DefinitionError
+from airflow_provider_replacewhere.errors import DefinitionError, RequestError
 from airflow_provider_replacewhere.flows.model import TableName
 from airflow_provider_replacewhere.spark.jvm import file_system
 
@@ -17,19 +18,30 @@ if TYPE_CHECKING:
 class DirectoryCatalog:
     """Maps ``name`` and ``schema.name`` to Delta folders below one root.
 
-    :param root: a folder, as a local path or as any URI that Hadoop's file systems know
+    :param root: a folder, as an absolute local path or as any URI that Hadoop's file systems know
+    :raises RequestError: it is a relative path
     """
 
     root: str
 
+    def __post_init__(self) -> None:
+        if not self.root.startswith("/") and not re.match(r"\w[\w+.-]*:", self.root):
+            # Spark takes a relative folder for a table's name in one place, for a folder below its own in another.
+            raise RequestError(
+                f"The root of the directory catalog is {self.root!r}, a relative path.",
+                hint="Give an absolute path, or a URI such as s3a://bucket/tables.",
+            )
+
     def path(self, session: SparkSession, name: TableName) -> str | None:
-        """The folder that a name stands for, whether it exists or not; None where the name has more than two parts.
+        """The folder that a name stands for, whether it exists or not; None where it cannot stand for one.
+
+        Names of more than two parts cannot, and neither can files named by their format, as in parquet.`/path`.
 
         Names ignore letter case as Spark's do: a folder that is there in another case is the one meant.
 
         :raises DefinitionError: a part of the name would lead out of the root
         """
-        if len(name.parts) > 2:
+        if len(name.parts) > 2 or (len(name.parts) == 2 and "/" in name.parts[1]):
             return None
         folder = self.root.rstrip("/")
         for part in name.parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin
@@ -10,15 +11,18 @@ from airflow_provider_replacewhere.planning.decide import Decision, Facts, Forei
 from airflow_provider_replacewhere.planning.report import Mode
 from airflow_provider_replacewhere.planning.touched import Layout, touched
 from airflow_provider_replacewhere.predicates.region import Region
-from airflow_provider_replacewhere.spark.jvm import expressions
+from airflow_provider_replacewhere.spark.jvm import class_name, expressions, option, walk
 from airflow_provider_replacewhere.spark.log import read_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_replacewhere.spark.sources import Source
-    from airflow_provider_replacewhere.spark.target import Commit, State
+    from airflow_provider_replacewhere.spark.target import Commit, State, Target
     from airflow_provider_replacewhere.spark.window import Window
+
+MOST_RANGES = 64
+"""A bound with more ranges than this is widened to its hull."""
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
@@ -96,10 +100,51 @@ def unchanged_in(session: SparkSession, sources: Iterable[Source]) -> Unchanged:
     return unchanged
 
 
+@dataclass(frozen=True)
+class Promise:
+    """What a run proves of its target once its commit stands; it is written into the commit, so that the log keeps it.
+
+    :param region: the window; None where it is no exact region
+    :param bound: an exact region that holds the window
+    :param fresh: the part of the window that is left alone, because it was proven fresh when the decision was taken
+    """
+
+    region: Region | None
+    bound: Region
+    fresh: Region
+    proves: bool
+    sources: Mapping[str, Pin]
+    whole: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "region": None if self.region is None else self.region.to_json(),
+            "bound": self.bound.to_json(),
+            "fresh": self.fresh.to_json(),
+            "proves": self.proves,
+            "sources": {name: pin.to_json() for name, pin in self.sources.items()},
+            "whole": self.whole,
+        }
+
+
+def promise(facts: Facts, decision: Decision) -> Promise:
+    """What the run will have proven."""
+    known = {name: pin for name, pin in facts.pins.items() if pin is not None}
+    exact = facts.region.is_exact
+    return Promise(
+        region=facts.region if exact else None,
+        bound=facts.region.hull(MOST_RANGES),
+        fresh=decision.fresh if decision.mode in (Mode.INCREMENTAL, Mode.NO_OP) else Region(),
+        proves=exact and not facts.evaluated and facts.query_is_deterministic and len(known) == len(facts.pins),
+        sources=known,
+        whole=decision.mode is Mode.FULL_REFRESH,
+    )
+
+
 def entry(
     session: SparkSession,
     facts: Facts,
-    decision: Decision,
+    promised: Promise,
     window: Window,
     state: State,
     commit: Commit | None,
@@ -110,29 +155,22 @@ def entry(
     :param state: the target as it was when the decision was taken
     :param commit: what the run wrote; None for a NO_OP
     """
-    known = {name: pin for name, pin in facts.pins.items() if pin is not None}
-    proves = (
-        not facts.evaluated
-        and facts.query_is_deterministic
-        and len(known) == len(facts.pins)
-        and window.region.is_exact
-    )
     late = _late(session, state, window, commit)
-    region: Region | None = window.region if window.region.is_exact else None
-    if region is not None and decision.mode in (Mode.INCREMENTAL, Mode.NO_OP):
+    region = promised.region
+    if region is not None:
         # Only what was replaced was read at the commit's own version; the rest may have been changed in between.
         for change in late:
-            region = region.subtract(decision.fresh if change is None else change.intersect(decision.fresh))
+            region = region.subtract(promised.fresh if change is None else change.intersect(promised.fresh))
     return Entry(
         region=region,
-        bound=window.region.hull(64),
-        proves=proves,
+        bound=promised.bound,
+        proves=promised.proves,
         definition_hash=facts.definition_hash,
-        sources=known,
+        sources=promised.sources,
         run_id=run_id,
         target_version=state.version if commit is None else commit.version,
         target_id=state.table_id,
-        whole=decision.mode is Mode.FULL_REFRESH,
+        whole=promised.whole,
         foreign=(*_regions(facts.foreign), *late),
     )
 
@@ -146,3 +184,27 @@ def _late(session: SparkSession, state: State, window: Window, commit: Commit | 
 
 def _regions(changes: tuple[ForeignChange, ...] | None) -> tuple[Region | None, ...]:
     return (None,) if changes is None else tuple(change.region for change in changes)
+
+
+def estimate(target: Target, replaced: str | None) -> dict[str, int | None]:
+    """How much of the target a run would touch, at most: by Delta's own data skipping, without a look at the rows.
+
+    :param replaced: what would be replaced, as SQL; None for nothing
+    """
+    if replaced is None:
+        return {"files": 0, "rows": 0, "bytes": 0}
+    scans = [
+        node.relation().location().preparedScan().scanned()
+        for node in walk(target.frame().where(replaced)._jdf.queryExecution().optimizedPlan())
+        if class_name(node) == "LogicalRelation" and class_name(node.relation().location()) == "PreparedDeltaFileIndex"
+    ]
+    return {
+        "files": _total(option(scan.files()) for scan in scans),
+        "rows": _total(option(scan.rows()) for scan in scans),
+        "bytes": _total(option(scan.bytesCompressed()) for scan in scans),
+    }
+
+
+def _total(numbers: Iterable[int | None]) -> int | None:
+    found = list(numbers)
+    return None if None in found else sum(int(n) for n in found if n is not None)

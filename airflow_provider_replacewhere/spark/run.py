@@ -32,11 +32,14 @@ from airflow_provider_replacewhere.spark import python_files
 from airflow_provider_replacewhere.spark.definition import definition_hash
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
 from airflow_provider_replacewhere.spark.freshness import (
+    Promise,
     coverage_of,
     entry,
+    estimate,
     foreign_changes,
     is_deterministic,
     pins,
+    promise,
     unchanged_in,
 )
 from airflow_provider_replacewhere.spark.pipeline import substituted
@@ -110,10 +113,11 @@ def run_flow(
     if full_refresh:
         _check_full_refresh(target, flow, state, window, allowed=request.allow_full_refresh)
     if request.dry_run:
-        return report
+        return replace(report, estimate=estimate(target, report.replaced) if state else None)
+    promised = promise(facts, decision)
     if decision.mode is Mode.NO_OP:
         assert state is not None
-        proof = entry(session, facts, decision, window, state, None, report.run_id)
+        proof = entry(session, facts, promised, window, state, None, report.run_id)
         return replace(report, coverage=proof.to_json(), finished_at=_now())
 
     replaced = window.sql if decision.stale is None else decision.stale.to_sql()
@@ -128,10 +132,11 @@ def run_flow(
             target.create(flow.table, declared_schema(session, query.schema, flow.table.columns, str(flow.target)))
             state = target.state()
         assert state is not None
-        commit = _write(target, flow, rows.selectExpr(*plan.select), report, plan, replaced)
+        metadata = _commit_metadata(report, replaced, promised)
+        commit = _write(target, flow, rows.selectExpr(*plan.select), report, plan, replaced, metadata)
     finally:
         rows.unpersist()
-    proof = entry(session, facts, decision, window, state, commit, report.run_id)
+    proof = entry(session, facts, promised, window, state, commit, report.run_id)
     return _done(report, replaced, commit, expectations, plan.added if facts.target_exists else (), proof)
 
 
@@ -282,8 +287,9 @@ def _columns(
     return found
 
 
-def _write(target: Target, flow: Flow, rows: DataFrame, report: RunReport, plan: Fit, replaced: str) -> Commit:
-    metadata = _commit_metadata(report)
+def _write(
+    target: Target, flow: Flow, rows: DataFrame, report: RunReport, plan: Fit, replaced: str, metadata: str
+) -> Commit:
     if report.mode is Mode.FULL_REFRESH:
         return target.refresh(rows, flow.table, token=report.token, metadata=metadata)
     return target.replace(rows, replaced, token=report.token, metadata=metadata, new_columns=bool(plan.added))
@@ -343,10 +349,11 @@ def _replaces(decision: Decision, window: str) -> str | None:
     return window if decision.stale is None else decision.stale.to_sql()
 
 
-def _commit_metadata(report: RunReport) -> str:
-    """What the commit says of itself, so that the log alone tells which run wrote it and from what."""
-    kept = ("flow", "run_id", "token", "mode", "window", "as_of", "definition_hash", "source_versions")
+def _commit_metadata(report: RunReport, replaced: str, promised: Promise) -> str:
+    """What the commit says of itself, so that the log alone tells which run wrote it, from what, and what it proves."""
+    kept = ("flow", "run_id", "token", "mode", "window", "as_of", "definition_hash", "source_versions", "override")
     value = {name: report.to_json()[name] for name in kept}
+    value |= {"replaced": replaced, "promise": promised.to_json(), "evaluated": dict(report.evaluated)}
     return json.dumps({"replacewhere": {"version": 1, **value}}, sort_keys=True)
 
 

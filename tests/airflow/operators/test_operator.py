@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_replacewhere.errors import ConcurrentWriteError, SchemaError
 from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
-from tests.airflow_dags import DagFolder
+from tests.airflow_dags import DagFolder, asset_events
 from tests.history import failure, report
 from tests.spark_submit import SparkSubmitStandIn
 
@@ -244,15 +244,21 @@ def test_the_selection_and_a_full_refresh_are_named(dags: DagFolder, spark_submi
 def test_an_outlet_tells_what_was_written(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
     spark_submit.answer(report("{run_id}/daily", target="daily"))
 
-    result = dags.run(
-        f'ReplaceWhereOperator(task_id="t", {FLOW}, outlets=[Asset("file://lake/daily")])\n'
-        "seen = []\n"
-        "def look(context, result):\n"
-        '    seen.append(context["outlet_events"][Asset("file://lake/daily")].extra)\n'
-        'dag.get_task("t").post_execute = lambda context, result=None: look(context, result)'
-    )
+    result = dags.run(f'ReplaceWhereOperator(task_id="t", {FLOW}, outlets=[Asset("file://lake/daily")])')
 
     assert result.state == "success"
+    (event,) = asset_events("file://lake/daily")
+    assert event["replacewhere"] == [
+        {
+            "target": "daily",
+            "run_id": f"{spark_submit.calls[0].request['run_id']}/daily",
+            "mode": "FULL_RECOMPUTE",
+            "replaced": "(`d` >= DATE '2026-03-01')",
+            "rows_deleted": 10,
+            "rows_written": 12,
+            "target_version": 3,
+        }
+    ]
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,14 @@ def test_targets_are_found_however_they_are_spelled(store: HistoryStore) -> None
     assert store.last_successful([]) == {}
 
 
+def test_without_naming_targets_all_last_successes_come_back(store: HistoryStore) -> None:
+    store.record(report("old", target="A"))
+    store.record(report("new", target="a"))
+    store.record(report("b", target="b"))
+    store.failed(failure("c", target="c"))
+    assert {target: last["run_id"] for target, last in store.last_successful().items()} == {"a": "new", "b": "b"}
+
+
 def test_runs_are_filtered_and_paged(store: HistoryStore) -> None:
     for number in range(6):
         flow = "even" if number % 2 == 0 else "odd"

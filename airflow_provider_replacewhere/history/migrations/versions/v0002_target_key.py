@@ -1,4 +1,4 @@
-"""Targets are found however they are spelled: a key without letter case, and the index that the last run is read by."""
+"""Targets are found however they are spelled: a key without letter case, and the index that their runs are read by."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def upgrade() -> None:
         connection.execute(events.update().where(events.c.target == target).values(target_key=key))
     with op.batch_alter_table("replacewhere_events") as table:
         table.alter_column("target_key", existing_type=sa.String(64), nullable=False)
-    op.create_index("replacewhere_events_target", "replacewhere_events", ["target_key", "kind", "sequence"])
+    op.create_index("replacewhere_events_target", "replacewhere_events", ["target_key", "sequence"])

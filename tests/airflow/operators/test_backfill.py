@@ -1,0 +1,139 @@
+"""What a backfill makes of arguments, of params, and of what people type, with a stand-in for ``spark-submit``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.airflow_dags import DagFolder, run_dag, run_task_again, set_conf
+from tests.spark_submit import SparkSubmitStandIn
+
+pytestmark = pytest.mark.matrix
+
+TWO = "".join(
+    f"CREATE STREAMING TABLE {name} FLOW REPLACE WHERE d >= current_date() BY NAME SELECT d, n FROM rides;"
+    for name in ("daily", "weekly")
+)
+TASK = f'BackfillOperator(task_id="t", pipeline="{TWO}")'
+
+
+def task(arguments: str) -> str:
+    return f'BackfillOperator(task_id="t", pipeline="{TWO}", {arguments})'
+
+
+def asked(spark_submit: SparkSubmitStandIn) -> tuple[Any, Any, Any]:
+    (call,) = spark_submit.calls
+    overrides = {o["flow_name"]: o["predicate_override"] for o in call.request["overrides"]}
+    return overrides, call.request["select"], call.request["full_refresh"]
+
+
+def test_overrides_come_from_the_runs_conf(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
+    dags.run(TASK, {"overrides": [{"flow_name": "daily", "predicate_override": "d = DATE '2026-01-01'"}]})
+
+    # As in the original's API: without a selection the whole pipeline runs.
+    assert asked(spark_submit) == ({"daily": "d = DATE '2026-01-01'"}, [], [])
+
+
+def test_a_selection_leaves_the_other_flows_out(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
+    dags.run(
+        TASK,
+        {
+            "overrides": [{"flow_name": "daily", "predicate_override": "d = DATE '2026-01-01'"}],
+            "refresh_selection": ["daily"],
+        },
+    )
+
+    assert asked(spark_submit) == ({"daily": "d = DATE '2026-01-01'"}, ["daily"], [])
+
+
+def test_typed_bounds_come_from_the_form_and_run_one_flow(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
+    dags.run(
+        task('column="d"'),
+        {"flow_name": "daily", "start": "2026-01-01", "end": "2026-02-01", "equals": {"city": "O'Fallon"}},
+        options="params={'start': Param(None, type=['null', 'string'], format='date')},",
+    )
+
+    predicate = "`d` >= DATE '2026-01-01' AND `d` < DATE '2026-02-01' AND `city` = 'O\\'Fallon'"
+    assert asked(spark_submit) == ({"daily": predicate}, ["daily"], [])
+
+
+def test_defaults_of_the_form_count_where_the_conf_says_nothing(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn
+) -> None:
+    dags.run(
+        task('column="n"'), {"start": 5}, options="params={'flow_name': Param('daily', type='string'), 'start': 1},"
+    )
+
+    assert asked(spark_submit)[0] == {"daily": "`n` >= 5"}
+
+
+def test_the_conf_counts_where_airflow_does_not_merge_it_into_the_params(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__DAG_RUN_CONF_OVERRIDES_PARAMS", "False")
+
+    dags.run(task('column="n", flow_name="daily"'), {"start": 5}, options="params={'start': 1},")
+
+    assert asked(spark_submit)[0] == {"daily": "`n` >= 5"}
+
+
+def test_params_given_to_a_run_that_was_there_before_count(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
+    day = datetime(2026, 3, 10, tzinfo=UTC)
+    dag_id = dags.write(task('column="n", flow_name="daily"'))
+    run_dag(dags.folder / f"{dag_id}.py", {"start": 1}, day)
+    set_conf(dag_id, day, {"start": 7})
+
+    run_task_again(dag_id, "t", day)
+
+    predicates = [o["predicate_override"] for call in spark_submit.calls for o in call.request["overrides"]]
+    assert predicates == ["`n` >= 1", "`n` >= 7"]
+
+
+def test_a_statement_refreshes_the_tables_it_names(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
+    dags.run(TASK, {"statement": "REFRESH STREAMING TABLE daily WHERE d = DATE '2026-01-01' ASYNC"})
+
+    assert asked(spark_submit) == ({"daily": "d = DATE '2026-01-01'"}, ["daily"], [])
+
+
+def test_a_statement_may_ask_for_a_full_refresh_and_the_driver_decides(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn
+) -> None:
+    dags.run(TASK, {"statement": "REFRESH STREAMING TABLE weekly FULL", "allow_full_refresh": True})
+
+    assert asked(spark_submit) == ({}, ["weekly"], ["weekly"])
+    assert spark_submit.calls[0].request["allow_full_refresh"] is False, "only the Dag's author can allow it"
+
+
+def test_without_a_range_the_flows_run_as_declared(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
+    dags.run(TASK, {"unrelated": 1})
+
+    assert asked(spark_submit) == ({}, [], [])
+
+
+def test_a_dry_run_can_be_asked_for_in_the_form(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
+    dags.run(TASK, {"dry_run": True})
+
+    assert spark_submit.calls[0].request["dry_run"] is True
+
+
+def test_what_the_author_fixed_cannot_be_changed_by_the_conf(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
+    result = dags.run(task('column="d", flow_name="daily", start="2026-01-01"'), {"flow_name": "weekly"})
+
+    assert "flow_name was given as 'weekly', but this Dag fixes it to 'daily'." in result.error
+    assert spark_submit.calls == []
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    ["1=1; DROP TABLE rides", "d IN (SELECT d FROM secrets)", "d = '2026-01-01", "java_method('a.B', 'c') = d"],
+)
+def test_a_predicate_that_is_more_than_one_is_refused_before_spark_is_started(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn, predicate: str
+) -> None:
+    result = dags.run(TASK, {"overrides": [{"flow_name": "daily", "predicate_override": predicate}]})
+
+    assert [type(error).__name__ for error in result.errors] == ["AirflowFailException"]
+    assert "override of daily" in result.error
+    assert spark_submit.calls == []
