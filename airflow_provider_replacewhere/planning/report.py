@@ -32,8 +32,8 @@ class RunReport:
     :param reasons: why the run recomputed what it did, each ``{"reason": NAME, …the data behind it}``
     :param source_versions: by table name or path, the Delta version read; None for a source without versions
     :param fresh: the part of the window that was proven fresh and left alone, as SQL; None where there is none
-    :param estimate: of a dry run, the ``files``, ``rows`` and ``bytes`` of the target that it would touch, at most: told
-        by the target's statistics, without a look at the rows
+    :param estimate: of a dry run, the ``files``, ``rows`` and ``bytes`` of the target that it would touch, at most:
+        told by the target's statistics, without a look at the rows
     :param coverage: what the run proves of its target, as :class:`~.coverage.Entry` JSON; None for a dry run
     :param target_version: the target's version after the run
     :param predicate: the predicate as written, of the flow or of the override

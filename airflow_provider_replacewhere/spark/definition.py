@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
+import sysconfig
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.flows.model import Flow
-from airflow_provider_replacewhere.spark.jvm import class_name, option, seq, walk
+from airflow_provider_replacewhere.spark.jvm import class_name, option, seq, subexpressions, walk
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_OWN = ("airflow_provider_replacewhere", "pyspark", "py4j", "sqlglot", "__main__")
 
 # Settings that change what the same plan means.
 MEANING = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
 
 
-def definition_hash(frame: DataFrame, flow: Flow, python_texts: Iterable[str]) -> str:
+def definition_hash(frame: DataFrame, flow: Flow, python_files: Iterable[str]) -> str:
     """A hash of the analysed query in canonical form, as 64 hex digits.
 
     Layout, comments, letter case of keywords, aliases of tables and hints do not count; a view or a function that the
     query uses does, because it is part of the analysed plan. Versions of sources do not count.
 
-    :param python_texts: for a flow written in Python, the texts of its files: a plan does not show what a Python
-        function does
+    A plan shows that a Python function is called, not what it does. So where one is, the function as it is sent to
+    the workers counts, and the source of every module that is neither installed nor part of Python: a helper's too.
+
+    :param python_files: the texts of the pipeline's Python files
     """
     plan = frame._jdf.queryExecution().analyzed()
+    functions = _python_functions(plan)
     parts = [
         # Expression ids are numbered anew by canonicalization, except in a few nodes that print them with their type.
         re.sub(r"#\d+L?", "#", plan.canonicalized().toString()),
@@ -34,9 +42,38 @@ def definition_hash(frame: DataFrame, flow: Flow, python_texts: Iterable[str]) -
         frame.schema.json(),
         *(f"{key}={frame.sparkSession.conf.get(key)}" for key in MEANING),
         *(f"{e.name}:{e.condition}:{e.on_violation}" for e in flow.table.expectations),
-        *(python_texts if flow.function is not None else ()),
+        *functions,
+        *(python_files if functions else ()),
+        *(_helper_sources() if functions else ()),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _python_functions(plan: Any) -> list[str]:
+    """The Python functions that a plan calls, each as a text that changes when its code does."""
+    found = []
+    for node in walk(plan):
+        for part in (node, *(e for root in seq(node.expressions()) for e in subexpressions(root))):
+            if "Python" in class_name(part) or "Pandas" in class_name(part) or "InArrow" in class_name(part):
+                has_function = any(method.getName() == "func" for method in part.getClass().getMethods())
+                # A Scala sequence's hash is made of its bytes: the pickled function.
+                found.append(f"{class_name(part)}:{part.func().command().hashCode() if has_function else ''}")
+    return found
+
+
+def _helper_sources() -> list[str]:
+    """The sources of the user's own modules: all that is imported and neither installed nor part of Python."""
+    installed = tuple({sys.prefix, sys.base_prefix, *map(str, sysconfig.get_paths().values())})
+    sources = []
+    for name, module in sorted(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if not file or not file.endswith(".py") or file.startswith(installed) or name.startswith(_OWN):
+            continue
+        try:
+            sources.append(f"{name}:{Path(file).read_text(encoding='utf-8')}")
+        except (OSError, UnicodeDecodeError):
+            sources.append(f"{name}:{file}")
+    return sources
 
 
 def _leaf(node: Any) -> str:

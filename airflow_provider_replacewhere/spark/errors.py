@@ -6,6 +6,7 @@ CHECK constraint, a string that is too long for its VARCHAR), so the whole chain
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -37,6 +38,15 @@ def causes(error: BaseException) -> list[str]:
         chain.append(f"{java.getClass().getName()}: {java.getMessage()}")
         java = java.getCause()
     return chain or [f"{type(error).__name__}: {error}"]
+
+
+def in_short(error: BaseException) -> str:
+    """What an error of Spark says, in one line: the first, or of a failed Python function what Python said."""
+    lines = [line for line in str(error).strip().split("\n") if line.strip()]
+    python = [line for line in lines if re.match(r"\w+(Error|Exception)\b", line)]
+    if "Python worker" in "".join(lines[:1]) and python:
+        return f"a Python function failed: {python[0]}"
+    return lines[0] if lines else type(error).__name__
 
 
 def write_error(error: BaseException, target: str, window: str) -> ReplaceWhereError:

@@ -31,6 +31,7 @@ from airflow_provider_replacewhere.predicates.clock import Clock
 from airflow_provider_replacewhere.spark import python_files
 from airflow_provider_replacewhere.spark.definition import definition_hash
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
+from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.freshness import (
     Promise,
     coverage_of,
@@ -249,7 +250,7 @@ def _checked(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str
     except PySparkException as error:
         rows.unpersist()
         raise DefinitionError(
-            f"An expectation of {flow.target} cannot be evaluated: {str(error).strip().splitlines()[0]}",
+            f"An expectation of {flow.target} cannot be evaluated: {in_short(error)}",
             hint="An expectation is a condition over the query's output columns.",
             span=flow.table.span,
         ) from error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,8 @@ def create_spark_session(**conf: Any) -> SparkSession:
     :param conf: Spark settings that come on top; dots are written as double underscores, so that
         ``spark__sql__shuffle__partitions=2`` can be given as a keyword, or pass ``**{"spark.…": …}``
     """
+    # Spark would start its Python workers with whatever python3 is on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {**LOCAL_SETTINGS, **DELTA_SETTINGS, **_delta_packages()}
     settings |= {key.replace("__", "."): str(value) for key, value in conf.items()}
     builder = SparkSession.builder

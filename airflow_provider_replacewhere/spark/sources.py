@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from airflow_provider_replacewhere.errors import DefinitionError, SourceError
 from airflow_provider_replacewhere.flows.model import TableName, View
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
+from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.jvm import class_name, option, parse_plan, seq, walk
 from airflow_provider_replacewhere.spark.relations import (
     Edit,
@@ -158,7 +159,7 @@ class Sources:
         except AnalysisException as error:
             root = f" and not a Delta folder below {self._directory.root}" if self._directory else ""
             raise SourceError(
-                f"The query reads {name}, which is not a table of Spark's catalog{root}: {_first_line(error)}",
+                f"The query reads {name}, which is not a table of Spark's catalog{root}: {in_short(error)}",
                 hint="Check the name, and that the table exists before this flow runs.",
                 span=place,
             ) from error
@@ -310,7 +311,7 @@ def _unparsable(error: PySparkException, query: Span) -> DefinitionError:
         word = re.match(r"\w+|\S?", query.text[offset:])
         span = query.slice(offset, offset + len(word[0] if word else ""))
     return DefinitionError(
-        f"Spark cannot parse the query. {_first_line(error)}", hint="Try the query alone in spark-sql.", span=span
+        f"Spark cannot parse the query. {in_short(error)}", hint="Try the query alone in spark-sql.", span=span
     )
 
 
@@ -322,7 +323,7 @@ def _unresolvable(error: PySparkException, query: Span) -> DefinitionError:
         if offset >= 0:
             span = query.slice(offset, offset + len(fragment))
             break
-    return DefinitionError(f"Spark cannot resolve the query. {_first_line(error)}", span=span)
+    return DefinitionError(f"Spark cannot resolve the query. {in_short(error)}", span=span)
 
 
 def _first_line(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,11 @@ from pyspark.errors import PySparkException
 
 from airflow_provider_replacewhere.errors import WriteError
 from airflow_provider_replacewhere.flows.model import Table, TableName
+from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog, is_delta_table
 from airflow_provider_replacewhere.spark.errors import causes, write_error
 from airflow_provider_replacewhere.spark.jvm import class_name, file_system, seq, walk
+from airflow_provider_replacewhere.spark.log import commit_text
 from airflow_provider_replacewhere.spark.schema import sql_type
 
 if TYPE_CHECKING:
@@ -190,16 +191,18 @@ class Target:
     def _read_back(self, before: int, metadata: str) -> tuple[Commit, dict[str, Any]]:
         location = self._location()
         for version in range(before + 1, int(location.version()) + 1):
-            info = commit_info(self.session, str(location.path().toString()), version)
-            if info.get("userMetadata") != metadata:
+            text = commit_text(self.session, str(location.path().toString()), version)
+            written = parse_commit(version, text) if text is not None else None
+            if written is None or written.user_metadata != metadata:
                 continue
+            info = dict(written.info)
             if info["operationParameters"].get("mode") != "Overwrite" or info.get("readVersion") is None:
                 raise WriteError(
                     f"The commit {version} of {self.name} is no overwrite of an existing table: "
                     f"{info['operationParameters']}.",
                     hint=f"Look at the table, and undo with RESTORE TABLE … TO VERSION AS OF {version - 1}.",
                 )
-            return _commit(version, info), info
+            return _commit(written), info
         raise WriteError(
             f"Spark wrote {self.name}, but no commit after version {before} carries this run's mark.",
             hint="Another driver may have written with the same token; look at DESCRIBE HISTORY.",
@@ -227,31 +230,17 @@ class Target:
             )
 
 
-def commit_info(session: SparkSession, path: str, version: int) -> dict[str, Any]:
-    """The ``commitInfo`` action of one commit, from the table's log."""
-    fs, file = file_system(session, f"{path}/_delta_log/{version:020d}.json")
-    jvm = session._jvm
-    assert jvm is not None
-    lines = jvm.java.io.BufferedReader(jvm.java.io.InputStreamReader(fs.open(file), "UTF-8"))
-    try:
-        while (line := lines.readLine()) is not None:
-            if line.startswith('{"commitInfo"'):
-                return dict(json.loads(line)["commitInfo"])
-    finally:
-        lines.close()
-    return {}
-
-
-def _commit(version: int, info: Mapping[str, Any]) -> Commit:
-    metrics = info.get("operationMetrics", {})
+def _commit(commit: LogCommit) -> Commit:
+    metrics = commit.info.get("operationMetrics", {})
 
     def number(name: str) -> int | None:
-        return int(metrics[name]) if name in metrics else None
+        # A commit without any file wrote and deleted nothing, and Delta gives it no metrics.
+        return int(metrics[name]) if name in metrics else None if commit.changes_rows else 0
 
     written, copied = number("numOutputRows"), number("numCopiedRows")
     return Commit(
-        version=version,
-        read_version=int(info["readVersion"]),
+        version=commit.version,
+        read_version=int(commit.info["readVersion"]),
         rows_deleted=number("numDeletedRows"),
         # Rows that shared a file with the window are written again; Delta counts them among the output.
         rows_written=None if written is None else written - (copied or 0),

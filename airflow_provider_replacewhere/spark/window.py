@@ -15,6 +15,7 @@ from airflow_provider_replacewhere.predicates.meaning import parse_predicate
 from airflow_provider_replacewhere.predicates.parse import check, parse
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.render import literal, string, with_null_keys
+from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.jvm import class_name, walk
 from airflow_provider_replacewhere.spark.schema import sql_type
 from airflow_provider_replacewhere.text import Span
@@ -86,7 +87,7 @@ def evaluate(session: SparkSession, expressions: Sequence[str]) -> list[str]:
         (row,) = frame.selectExpr(*reads).collect()
     except PySparkException as error:
         raise PredicateError(
-            f"Spark cannot evaluate a part of the predicate: {str(error).strip().splitlines()[0]}",
+            f"Spark cannot evaluate a part of the predicate: {in_short(error)}",
             hint=f"The parts are {'; '.join(expressions)}.",
         ) from error
     return [_literal(value, sql_type(session, field.dataType)) for value, field in zip(row, frame.schema, strict=True)]
@@ -111,9 +112,7 @@ def _check_with_spark(frame: DataFrame, sql: str, predicate: Span) -> None:
         condition = next(node for node in walk(execution.analyzed()) if class_name(node) == "Filter").condition()
         folded = class_name(execution.optimizedPlan())
     except PySparkException as error:
-        raise PredicateError(
-            f"Spark refuses the predicate: {str(error).strip().splitlines()[0]}", span=predicate
-        ) from error
+        raise PredicateError(f"Spark refuses the predicate: {in_short(error)}", span=predicate) from error
     if not condition.deterministic():
         raise PredicateError(
             "The predicate gives another answer for every row each time it is asked.",
