@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.flows.model import Flow
-from airflow_provider_replacewhere.spark.jvm import class_name, option, seq, walk
+from airflow_provider_replacewhere.spark.jvm import class_name, option, scala_object, seq, walk
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,12 +21,15 @@ def definition_hash(frame: DataFrame, flow: Flow, python_texts: Iterable[str]) -
     """A hash of the analysed query in canonical form, as 64 hex digits.
 
     Layout, comments, letter case of keywords, aliases of tables and hints do not count; a view or a function that the
-    query uses does, because it is part of the analysed plan. Versions of sources do not count.
+    query uses does, because it is part of the analysed plan, and so does as_of where the query asks for the time.
+    Versions of sources do not count.
 
     :param python_texts: for a flow written in Python, the texts of its files: a plan does not show what a Python
         function does
     """
-    plan = frame._jdf.queryExecution().analyzed()
+    # The bodies of SQL functions in place of their calls, which hide what they do; the stopped clock is made of them.
+    inline = scala_object(frame.sparkSession, "org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode")
+    plan = inline.apply(frame._jdf.queryExecution().analyzed())
     parts = [
         # Expression ids are numbered anew by canonicalization, except in a few nodes that print them with their type.
         re.sub(r"#\d+L?", "#", plan.canonicalized().toString()),
