@@ -97,11 +97,17 @@ def load(file: Path) -> Any:
     return module
 
 
-def run_dag(file: Path, conf: Mapping[str, Any] | None, logical_date: datetime) -> DagResult:
-    """Run the Dag called ``dag`` in a file."""
+def run_dag(file: Path, conf: Mapping[str, Any] | None, logical_date: datetime, done: str | None = None) -> DagResult:
+    """Run the Dag called ``dag`` in a file.
+
+    :param done: tasks whose id fits this pattern count as done and are not run
+    """
     module = load(file)
+    when = {"execution_date" if _airflow_2() else "logical_date": logical_date}
     with only_our_warnings_count():
-        module.dag.test(logical_date=logical_date, run_conf=dict(conf or {}))
+        if _airflow_2():
+            module.dag.bulk_write_to_db([module.dag])  # later versions do so by themselves; assets need it
+        module.dag.test(**when, run_conf=dict(conf or {}), mark_success_pattern=done)
         return result_of(module, logical_date)
 
 
