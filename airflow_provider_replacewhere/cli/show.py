@@ -26,7 +26,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int = WIDTH
     :param rows: texts; a line end in the last one starts a new line in its column
     """
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head) - 1)]
-    right = [all(_is_number(row[i]) for row in rows) for i in range(len(head) - 1)]
+    right = [_are_numbers([row[i] for row in rows]) for i in range(len(head) - 1)]
     rest = max(_NARROWEST, width - sum(widths) - 2 * len(widths))
     lines = []
     for row in (head, *rows):
@@ -112,10 +112,9 @@ def run_as_text(run: Run) -> list[str]:
             "started": run.started_at.isoformat(sep=" ", timespec="seconds"),
             "finished": run.finished_at.isoformat(sep=" ", timespec="seconds") if run.finished_at else None,
             "task": _task(run),
+            **(_report_fields(run.report) if run.report is not None else {}),
         }
     )
-    if run.report is not None:
-        lines += _fields(_report_fields(run.report))
     if run.error is not None:
         lines += ["", str(run.error["message"])]
     return lines
@@ -124,12 +123,16 @@ def run_as_text(run: Run) -> list[str]:
 def reason(value: Mapping[str, Any]) -> str:
     """One reason with the data behind it, in a line."""
     name = str(value["reason"])
-    if name == "SOURCE_CHANGED":
-        before = value["from_version"]
-        change = f"version {value['to_version']}" + ("" if before is None else f", was {before}")
-        return f"{name} ({value['table']}: {change})"
-    data = {key: text for key, text in value.items() if key not in ("reason", "previous")}
-    return f"{name} ({', '.join(str(text) for text in data.values())})" if data else name
+    match name:
+        case "SOURCE_CHANGED":
+            was = "" if value["from_version"] is None else f", was {value['from_version']}"
+            return f"{name} ({value['table']}: version {value['to_version']}{was})"
+        case "WINDOW_MOVED":
+            return f"{name} (was {plain(value['previous_window'])})"
+        case "PREDICATE_OVERRIDE" | "QUERY_FINGERPRINT_CHANGED":
+            return name  # what is behind it is shown beside it, or is a hash
+    data = [str(text) for key, text in value.items() if key != "reason"]
+    return f"{name} ({', '.join(data)})" if data else name
 
 
 def _report_row(report: RunReport) -> list[str]:
@@ -226,11 +229,12 @@ def plain(sql: str) -> str:
 
 
 def _wrapped(line: str, width: int) -> list[str]:
-    return textwrap.wrap(line, width, subsequent_indent="  ", break_on_hyphens=False) or [""]
+    return textwrap.wrap(line, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False) or [""]
 
 
-def _is_number(text: str) -> bool:
-    return text in ("", "-") or text.replace(",", "").isdigit()
+def _are_numbers(texts: Sequence[str]) -> bool:
+    digits = [text.replace(",", "") for text in texts if text != "-"]
+    return bool(digits) and all(map(str.isdigit, digits))
 
 
 def _count(number: int | None) -> str:
