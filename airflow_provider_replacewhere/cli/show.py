@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_replacewhere.flows.lint import lint
 from airflow_provider_replacewhere.flows.model import Flow, Pipeline, Schedule
 from airflow_provider_replacewhere.flows.reads import order, reads
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
@@ -50,6 +51,7 @@ def flows_as_json(pipeline: Pipeline) -> list[dict[str, Any]]:
             "time_zone": flow.time_zone,
             "null_keys": flow.null_keys,
             "declared_at": flow.span.where if flow.span else None,
+            "warnings": [str(warning) for warning in lint(Pipeline(flows=(flow,)))],
         }
         for flow in order(pipeline)
     ]
@@ -69,7 +71,8 @@ def flows_as_text(pipeline: Pipeline) -> list[str]:
         ]
         for number, flow in enumerate(flows, start=1)
     ]
-    return [f"{count}:", "", *table(["#", "flow", "schedule", "replaces"], rows), *_views(views)]
+    warnings = [line for warning in lint(pipeline) for line in ("", f"warning: {warning}")]
+    return [f"{count}:", "", *table(["#", "flow", "schedule", "replaces"], rows), *_views(views), *warnings]
 
 
 def schedule(value: Schedule | None) -> str | None:

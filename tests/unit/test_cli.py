@@ -134,6 +134,7 @@ def test_validate_as_json(pipeline: Path, capsys: pytest.CaptureFixture[str]) ->
             "time_zone": "Asia/Tokyo",
             "null_keys": "fail",
             "declared_at": f"{pipeline / 'rides.sql'}:1:1",
+            "warnings": [],
         }
     ]
 
@@ -145,6 +146,16 @@ def test_validate_shows_the_place_of_an_error(tmp_path: Path, capsys: pytest.Cap
     assert (status, out) == (2, "")
     assert err.startswith(f"replacewhere validate: {file}:3:1: BY NAME is missing")
     assert "  3 | SELECT d FROM s;\n    | ^^^^^^" in err
+
+
+def test_validate_warns_where_the_work_cannot_be_kept_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "totals.sql"
+    file.write_text(
+        "CREATE STREAMING TABLE t FLOW REPLACE WHERE n > 1 BY NAME SELECT d, count(*) AS n FROM s GROUP BY d"
+    )
+    status, out, _ = command(capsys, "validate", file)
+    assert status == 0
+    assert f"\n\nwarning: {file}:1:45: " in out
 
 
 def test_a_pipeline_that_is_wrong_as_a_whole_is_refused(pipeline: Path, capsys: pytest.CaptureFixture[str]) -> None:
