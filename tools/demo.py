@@ -93,7 +93,7 @@ class Demo:
     def _run(self, dag_id: str, day: date, conf: dict[str, object] | dict[str, str] | None = None) -> None:
         before, rides_before = self._table(), self._rides(day)
         words = ["airflow", *(f"'{word}'" if " " in word else word for word in dags_test(dag_id, day, conf))]
-        self.say(f"$ {' '.join(words)}", style="cyan")
+        self.console.print(Text(f"$ {' '.join(words)}", style="cyan"), soft_wrap=True)
         started = time.monotonic()
         with self._waiting("Airflow runs it, and Spark starts twice"):
             self.airflow.run_dag(dag_id, day, conf)
@@ -111,7 +111,7 @@ class Demo:
             "took": f"{seconds:.0f} s",
             "rides": f"{rides[0]:,} rows, {came}" if new else f"{rides[0]:,} rows, nothing new",
             "replaced": f"{plain(report.window)}",
-            "because": ", ".join(reason(each) for each in report.reasons),
+            "because": ("\n" + 10 * " ").join(reason(each) for each in report.reasons),
             "rows": f"{report.rows_deleted} removed, {report.rows_written} written, in one commit: "
             f"version {report.target_version} of {report.target}",
         }

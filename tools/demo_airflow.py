@@ -114,4 +114,4 @@ class ThrowAwayAirflow:
 
 def dags_test(dag_id: str, day: date, conf: Mapping[str, object] | None = None) -> list[str]:
     """The words behind ``airflow`` that run a Dag for one day."""
-    return ["dags", "test", *(["--conf", json.dumps(conf)] if conf else []), dag_id, day.isoformat()]
+    return ["dags", "test", dag_id, day.isoformat(), *(["--conf", json.dumps(conf)] if conf else [])]

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 Cells = Mapping[date, Mapping[str, int]]
-SHOWN_OF_A_RUN = 3
+SHOWN_OF_A_RUN = 8
 """Days that are alike are shown in full up to this number; of more, the first and the last."""
 
 

@@ -150,7 +150,8 @@ def _history(options: Namespace) -> HistoryStore:
     from airflow_provider_replacewhere.history.place import beside
     from airflow_provider_replacewhere.history.store import HistoryStore
 
-    return HistoryStore(options.history or beside(options.root))
+    given = options.history
+    return given if isinstance(given, HistoryStore) else HistoryStore(given or beside(options.root))
 
 
 def _one_run(store: HistoryStore, wanted: str) -> Run:
