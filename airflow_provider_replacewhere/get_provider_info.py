@@ -55,6 +55,7 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": ["airflow_provider_replacewhere.hooks.predicate_history"],
             }
         ],
+        "cli": ["airflow_provider_replacewhere.commands.get_commands"],
         "connection-types": [
             {
                 "connection-type": CONNECTION_TYPE,

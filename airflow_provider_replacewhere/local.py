@@ -35,16 +35,20 @@ class LocalSession:
     :param spark: a session with Delta Lake, such as :func:`create_spark_session` gives
     :param root: folder of the directory catalog, which finds sources and targets by plain name; None leaves all
         names to Spark's own catalog
-    :param history: SQLAlchemy URL of the ledger; by default an SQLite file in the root
+    :param history: the ledger, or its SQLAlchemy URL; by default an SQLite file in the root
     :raises RequestError: there is neither a local root nor a URL, so that the ledger has no place
     """
 
     def __init__(
-        self, spark: SparkSession, *, root: str | os.PathLike[str] | None = None, history: str | None = None
+        self,
+        spark: SparkSession,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        history: str | HistoryStore | None = None,
     ) -> None:
         self.spark = spark
         self.root = None if root is None else _absolute(os.fspath(root))
-        self.history = HistoryStore(history or beside(self.root))
+        self.history = history if isinstance(history, HistoryStore) else HistoryStore(history or beside(self.root))
 
     def run(
         self,

@@ -68,7 +68,7 @@ class AirflowProcess:
         return done.stdout + done.stderr
 
     def run(self, file: Path, *runs: dict[str, Any], **changes: str) -> list[dict[str, Any]]:
-        """Run the Dag called ``dag`` of a file, once for each of ``runs``: ``{"logical_date": …, "conf": …}``."""
+        """Run the Dag called ``dag`` of a file, once for each of ``runs``; see :mod:`tests.run_dag`."""
         answer = self.folder / "answer.json"
         answer.unlink(missing_ok=True)
         printed = self.check("-m", "tests.run_dag", str(file), str(answer), given=json.dumps(runs), **changes)

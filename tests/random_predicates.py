@@ -310,3 +310,4 @@ def _joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 PREDICATES = st.recursive(ATOMS, _joined, max_leaves=6)
 EXACT_ATOMS = st.one_of(_comparison(), _listed(), _between(), _tested())
+ROWS_WITH_EVERY_VALUE = rows(40)

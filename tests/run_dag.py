@@ -1,6 +1,7 @@
 """Run a Dag file in a process of its own: ``python -m tests.run_dag FILE ANSWER``, the runs on standard input.
 
-Each run is ``{"logical_date": …, "conf": …}``. The answer is a JSON list: state, tasks, values and errors of each.
+Each run is ``{"logical_date": …, "conf": …, "done": …}``; the last two may be left out. The answer is a JSON list with
+state, tasks, values and errors of each.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ def main() -> None:
     start_execution_api()
     file, answer = Path(sys.argv[1]), Path(sys.argv[2])
     results = [
-        run_dag(file, run.get("conf"), datetime.fromisoformat(run["logical_date"])) for run in json.load(sys.stdin)
+        run_dag(file, run.get("conf"), datetime.fromisoformat(run["logical_date"]), run.get("done"))
+        for run in json.load(sys.stdin)
     ]
     answer.write_text(
         json.dumps(

@@ -12,7 +12,7 @@ from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, R
 
 _PROGRAM = """\
 #!{python}
-import json, os, signal, sys
+import json, os, signal, sys, time
 from pathlib import Path
 
 folder = Path(__file__).parent
@@ -21,7 +21,9 @@ request = json.loads(Path(files[-1]).read_text())
 with (folder / "calls.jsonl").open("a") as calls:
     calls.write(json.dumps({{"arguments": sys.argv[1:], "request": request}}) + "\\n")
 answer = json.loads((folder / "answer.json").read_text())
-print("stand-in for spark-submit")
+print("stand-in for spark-submit", flush=True)
+(folder / "pid").write_text(str(os.getpid()))
+time.sleep(answer["sleep"])
 if answer["outcome"] is not None:
     text = answer["outcome"].replace("{{run_id}}", request["run_id"])
     Path(request["report_uri"]).write_text(text)
@@ -73,10 +75,16 @@ class SparkSubmitStandIn:
         failed = bool(failures or error)
         self.leave(outcome.to_json(), status=int(failed) if status is None else status)
 
-    def leave(self, outcome: str | None, status: int = 0, *, killed: bool = False) -> None:
-        """End with this text as outcome, or with none, and this exit status or by SIGKILL."""
-        answer = {"outcome": outcome, "status": status, "signal": killed}
+    def leave(self, outcome: str | None, status: int = 0, *, killed: bool = False, seconds: float = 0) -> None:
+        """After so many seconds end with this text as outcome, or with none, and this exit status or by SIGKILL."""
+        answer = {"outcome": outcome, "status": status, "signal": killed, "sleep": seconds}
         (self.folder / "answer.json").write_text(json.dumps(answer))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process of the last call is still there."""
+        process = Path("/proc", (self.folder / "pid").read_text(), "stat")
+        return process.exists() and process.read_text().rpartition(")")[2].split()[0] != "Z"
 
     @property
     def calls(self) -> list[Call]:

@@ -77,6 +77,13 @@ FULL_REFRESH = argument(
 ALLOW_FULL_REFRESH = argument(
     "--allow-full-refresh", action="store_true", help="let a full refresh lose the rows outside the window"
 )
+POLICY = argument(
+    "--policy",
+    choices=("auto", "incremental", "incremental_strict", "full"),
+    default="auto",
+    help="how much to recompute: the stale part (auto), that or nothing (incremental_strict), all of the window (full)",
+)
+ONLY_STALE = argument("--only-stale", action="store_true", help="leave alone what the ledger proves fresh")
 FLOW = argument("--flow", metavar="NAME", help="the flow, or its table; needed where the pipeline has several")
 WHERE = argument("--where", metavar="PREDICATE", help="the predicate for this run, over columns of the target")
 COLUMN = argument("--column", metavar="NAME", help="in place of --where: a column of the target, with --start or --end")
@@ -93,7 +100,7 @@ LIMIT = argument("--limit", metavar="N", type=int, default=20, help="at most so 
 RUN = argument("--run", metavar="RUN", help="one run in detail, by its number or its id")
 
 _WHERE_TABLES_ARE = (ROOT, CONF, HISTORY)
-_HOW = (AS_OF, TIME_ZONE, NULL_KEYS)
+_HOW = (AS_OF, TIME_ZONE, NULL_KEYS, POLICY)
 _WHAT = (SELECT, FULL_REFRESH, ALLOW_FULL_REFRESH)
 
 VERBS = (
@@ -113,7 +120,7 @@ VERBS = (
     Verb(
         "backfill",
         "run one flow for another range than its own, once",
-        (FILES, FLOW, WHERE, COLUMN, START, END, COLUMN_TYPE, DRY_RUN, *_WHERE_TABLES_ARE, *_HOW, FORMAT),
+        (FILES, FLOW, WHERE, COLUMN, START, END, COLUMN_TYPE, ONLY_STALE, DRY_RUN, *_WHERE_TABLES_ARE, *_HOW, FORMAT),
         "Run one flow with a predicate for this run only: --where, or --column with --start and --end. Later runs use "
         "the flow's own predicate again.",
     ),

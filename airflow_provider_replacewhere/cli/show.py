@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_replacewhere.flows.lint import lint
 from airflow_provider_replacewhere.flows.model import Flow, Pipeline, Schedule
 from airflow_provider_replacewhere.flows.reads import order, reads
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
+from airflow_provider_replacewhere.planning.words import impact, plain, why
 
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.history.records import Run
@@ -26,7 +26,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int = WIDTH
     :param rows: texts; a line end in the last one starts a new line in its column
     """
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head) - 1)]
-    right = [all(_is_number(row[i]) for row in rows) for i in range(len(head) - 1)]
+    right = [_are_numbers([row[i] for row in rows]) for i in range(len(head) - 1)]
     rest = max(_NARROWEST, width - sum(widths) - 2 * len(widths))
     lines = []
     for row in (head, *rows):
@@ -50,6 +50,7 @@ def flows_as_json(pipeline: Pipeline) -> list[dict[str, Any]]:
             "time_zone": flow.time_zone,
             "null_keys": flow.null_keys,
             "declared_at": flow.span.where if flow.span else None,
+            "warnings": [str(warning) for warning in lint(Pipeline(flows=(flow,)))],
         }
         for flow in order(pipeline)
     ]
@@ -69,7 +70,8 @@ def flows_as_text(pipeline: Pipeline) -> list[str]:
         ]
         for number, flow in enumerate(flows, start=1)
     ]
-    return [f"{count}:", "", *table(["#", "flow", "schedule", "replaces"], rows), *_views(views)]
+    warnings = [line for warning in lint(pipeline) for line in ("", f"warning: {warning}")]
+    return [f"{count}:", "", *table(["#", "flow", "schedule", "replaces"], rows), *_views(views), *warnings]
 
 
 def schedule(value: Schedule | None) -> str | None:
@@ -112,29 +114,23 @@ def run_as_text(run: Run) -> list[str]:
             "started": run.started_at.isoformat(sep=" ", timespec="seconds"),
             "finished": run.finished_at.isoformat(sep=" ", timespec="seconds") if run.finished_at else None,
             "task": _task(run),
+            **(_report_fields(run.report) if run.report is not None else {}),
         }
     )
-    if run.report is not None:
-        lines += _fields(_report_fields(run.report))
     if run.error is not None:
         lines += ["", str(run.error["message"])]
     return lines
 
 
-def reason(value: Mapping[str, Any]) -> str:
-    """One reason with the data behind it, in a line."""
-    name = str(value["reason"])
-    if name == "SOURCE_CHANGED":
-        before = value["from_version"]
-        change = f"version {value['to_version']}" + ("" if before is None else f", was {before}")
-        return f"{name} ({value['table']}: {change})"
-    data = {key: text for key, text in value.items() if key not in ("reason", "previous")}
-    return f"{name} ({', '.join(str(text) for text in data.values())})" if data else name
-
-
 def _report_row(report: RunReport) -> list[str]:
     notes = [plain(report.window) + (" (override)" if report.override else "")]
-    notes.append("why " + ", ".join(reason(value) for value in report.reasons))
+    if report.replaced is not None and report.replaced != report.window:
+        notes.append(f"{'would replace' if report.dry_run else 'replaced'} {plain(report.replaced)}")
+    if report.fresh is not None:
+        notes.append(f"fresh {plain(report.fresh)}")
+    notes.append("why " + ", ".join(why(report)))
+    if (touches := impact(report)) is not None:
+        notes.append(f"touches {touches}")
     notes += [f"new column {name}" for name in report.columns_added]
     notes += [
         f"{found['violations']} rows break {name} ({found['action']})"
@@ -165,8 +161,9 @@ def _report_fields(report: RunReport) -> dict[str, str | None]:
         "predicate": report.predicate + ("  (override)" if report.override else ""),
         "window": report.window,
         "mode": str(report.mode),
-        "why": "\n".join(reason(value) for value in report.reasons),
+        "why": "\n".join(why(report)),
         "replaced": report.replaced or "nothing",
+        "fresh": report.fresh,
         "rows": f"{_count(report.rows_deleted)} removed, {_count(report.rows_written)} written",
         "bytes": _count(report.bytes_written),
         "version": _count(report.target_version),
@@ -216,21 +213,13 @@ def _names(values: Iterable[object]) -> str:
     return ", ".join(map(str, values)) or "nothing by name"
 
 
-def plain(sql: str) -> str:
-    """Canonical SQL for the eye: without its outermost parentheses, and with backticks only where they are needed."""
-    # Parentheses in strings and names are no parentheses.
-    bare = re.sub(r"'(\\.|[^'\\])*'|`[^`]*`", lambda quoted: "-" * len(quoted[0]), sql)
-    depths = list(accumulate((c == "(") - (c == ")") for c in bare))
-    inner = sql[1:-1] if sql.startswith("(") and 0 not in depths[:-1] else sql
-    return re.sub(r"`([^\W\d]\w*)`", r"\1", inner)
-
-
 def _wrapped(line: str, width: int) -> list[str]:
-    return textwrap.wrap(line, width, subsequent_indent="  ", break_on_hyphens=False) or [""]
+    return textwrap.wrap(line, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False) or [""]
 
 
-def _is_number(text: str) -> bool:
-    return text in ("", "-") or text.replace(",", "").isdigit()
+def _are_numbers(texts: Sequence[str]) -> bool:
+    digits = [text.replace(",", "") for text in texts if text != "-"]
+    return bool(digits) and all(map(str.isdigit, digits))
 
 
 def _count(number: int | None) -> str:

@@ -106,6 +106,8 @@ def _request(
         allow_full_refresh=getattr(options, "allow_full_refresh", False),
         null_keys=options.null_keys,
         root=options.root,
+        refresh_policy=options.policy,
+        only_stale=getattr(options, "only_stale", False),
     )
 
 
@@ -150,7 +152,8 @@ def _history(options: Namespace) -> HistoryStore:
     from airflow_provider_replacewhere.history.place import beside
     from airflow_provider_replacewhere.history.store import HistoryStore
 
-    return HistoryStore(options.history or beside(options.root))
+    given = options.history
+    return given if isinstance(given, HistoryStore) else HistoryStore(given or beside(options.root))
 
 
 def _one_run(store: HistoryStore, wanted: str) -> Run:

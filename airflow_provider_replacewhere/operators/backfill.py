@@ -27,7 +27,8 @@ class BackfillOperator(ReplaceWhereOperator):
     - ``statement``: ``REFRESH STREAMING TABLE name [WHERE predicate | FULL] [SYNC | ASYNC]``, one or several. Only the
       tables that they name run. A task waits for its work, so ``ASYNC`` changes nothing.
 
-    An override holds for this run alone. Without any of them the flows run with their own predicates.
+    An override holds for this run alone. Without any of them the flows run with their own predicates; ``flow_name`` or
+    ``refresh_selection`` says which.
 
     What the Dag author gives as an argument is fixed: a param of the same name with another value is refused. What the
     author leaves out is taken from the Dag run's conf, then from the Dag's params; null and empty text count as left

@@ -35,7 +35,8 @@ FIELDS = {
     },
     "dry_run": "plan_only",
 }
-BOUND_FIELDS = ("column", "start", "end", "equals")
+# The column alone is no range: a form may well name it beforehand.
+RANGE_FIELDS = ("start", "end", "equals")
 
 
 def read_backfill(values: Mapping[str, Any], definition: Definition) -> Asked:
@@ -44,7 +45,7 @@ def read_backfill(values: Mapping[str, Any], definition: Definition) -> Asked:
     :raises RequestError: they contradict each other, or one has not the form that it must have
     :raises DefinitionError: the statement is no ``REFRESH``
     """
-    bounded = [name for name in BOUND_FIELDS if values[name] not in (None, "", {})]
+    bounded = [name for name in RANGE_FIELDS if values[name] not in (None, "", {})]
     ways = [name for name in ("overrides", "statement") if values[name]] + bounded[:1]
     if len(ways) > 1:
         raise RequestError(
@@ -60,6 +61,8 @@ def read_backfill(values: Mapping[str, Any], definition: Definition) -> Asked:
         asked = _of_statement(str(values["statement"]), asked, definition)
     elif bounded:
         asked = _of_bounds(values, asked, definition)
+    elif values["flow_name"] and not asked.select:
+        asked = replace(asked, select=(_flow(values["flow_name"], asked, definition)[1],))
     more = full_refresh(values["full_refresh"], asked.select, definition)
     return replace(asked, full_refresh=(*asked.full_refresh, *more))
 
@@ -90,22 +93,27 @@ def _of_bounds(values: Mapping[str, Any], asked: Asked, definition: Definition) 
     equals = _from_json("equals", equals) if isinstance(equals, str) else equals
     if not isinstance(equals, Mapping):
         raise RequestError(f"equals is {equals!r}.", hint='Give values by column, such as {"city": "Basel"}.')
+    start, end = _given(values["start"]), _given(values["end"])
     predicate = Bounds(
-        column=values["column"] or None,
-        start=_given(values["start"]),
-        end=_given(values["end"]),
+        column=values["column"] or None if start is not None or end is not None else None,
+        start=start,
+        end=end,
         equals=equals,
         column_type=values["column_type"] or None,
     ).predicate()
-    name, target = _flow_for_bounds(values["flow_name"], asked, definition)
-    return replace(asked, overrides=(Override(name, predicate),), select=asked.select or ((target,) if target else ()))
+    name, target = _flow(values["flow_name"], asked, definition)
+    return replace(asked, overrides=(Override(name, predicate),), select=asked.select or (target,))
 
 
-def _flow_for_bounds(name: Any, asked: Asked, definition: Definition) -> tuple[str, str | None]:
+def _flow(name: Any, asked: Asked, definition: Definition) -> tuple[str, str]:
+    """The flow that a form means, and its table."""
     if name:
         flow = definition.flow_named(str(name))
+        if flow is None and definition.is_complete:
+            known = ", ".join(flow.name for flow in definition.flows)
+            raise RequestError(f"{name} is no flow of this pipeline.", hint=f"Its flows are {known}.")
         # A flow of a Python file carries its table's name.
-        return str(name), str(flow.target) if flow else str(name)
+        return (flow.name, str(flow.target)) if flow else (str(name), str(name))
     if len(asked.select) == 1:
         flow = definition.flow_of(asked.select[0], "refresh_selection")
         return (flow.name if flow else asked.select[0]), asked.select[0]

@@ -243,8 +243,10 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.files = _joined(self.files, exchange.request_file)
         self.py_files = _joined(self.py_files, code.archive)
         self.conf = with_delta(self.conf, self.properties_file)
+        # Airflow 2 takes a parent's execute that a subclass calls for a nested operator, and warns of it or refuses it.
+        submit = getattr(SparkSubmitOperator.execute, "__wrapped__", SparkSubmitOperator.execute)
         try:
-            super().execute(context)
+            submit(self, context)
         except AirflowException as failure:
             # An application that failed has said why in its outcome; one that was killed left none.
             try:

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
+from airflow_provider_replacewhere.planning.words import impact, plain, why
 
 HEADLINES = {
     Mode.NO_OP: "nothing to do",
@@ -36,10 +37,14 @@ def report_lines(report: RunReport) -> list[str]:
     if report.dry_run and report.replaced is not None:
         headline = f"would have {headline}"
     lines = [f"{report.target}: {headline} ({report.mode})"]
-    lines.append(f"  why            {', '.join(str(reason['reason']) for reason in report.reasons) or 'as asked'}")
-    lines.append(f"  window         {report.window}{'  (override)' if report.override else ''}")
+    lines.append(f"  why            {', '.join(why(report))}")
+    lines.append(f"  window         {plain(report.window)}{'  (override)' if report.override else ''}")
     if report.replaced is not None and report.replaced != report.window:
-        lines.append(f"  replaced       {report.replaced}")
+        lines.append(f"  replaced       {plain(report.replaced)}")
+    if report.fresh is not None:
+        lines.append(f"  fresh          {plain(report.fresh)}")
+    if (touches := impact(report)) is not None:
+        lines.append(f"  touches        {touches}")
     if report.replaced is not None and not report.dry_run:
         lines.append(f"  rows           {_count(report.rows_deleted)} removed, {_count(report.rows_written)} written")
         lines.append(f"  version        {report.target_version}, token {report.token}")
@@ -104,6 +109,7 @@ FLOW_KEYS = (
     "reasons",
     "window",
     "replaced",
+    "fresh",
     "override",
     "rows_deleted",
     "rows_written",

@@ -70,6 +70,11 @@ class LogCommit:
         return any(self.operation.upper().startswith(name) for name in REPLACING_OPERATIONS)
 
     @property
+    def touches_table(self) -> bool:
+        """Whether anything that was known of the table's rows may not hold any more."""
+        return self.changes_rows or self.replaces_table or self.changes_metadata
+
+    @property
     def token(self) -> str | None:
         """The token of the run that wrote the commit, where it was one of ours."""
         try:
@@ -81,23 +86,19 @@ class LogCommit:
 def parse_commit(version: int, text: str) -> LogCommit:
     """The commit of one JSON file of the log.
 
-    :raises ValueError: a line is no JSON, as in a file that was cut off
+    :raises ValueError: it is none, or was cut off
     """
-    info: dict[str, Any] = {}
-    added, removed, changes_metadata = [], [], False
-    for line in text.splitlines():
-        if not line.strip():
-            continue
-        action = json.loads(line)
-        if "commitInfo" in action:
-            info = action["commitInfo"]
-        elif action.get("add", {}).get("dataChange"):
-            added.append(_file(action["add"]))
-        elif action.get("remove", {}).get("dataChange"):
-            removed.append(_file(action["remove"]))
-        elif "metaData" in action:
-            changes_metadata = True
-    operation = str(info.get("operation", ""))
+    try:
+        actions = [json.loads(line) for line in text.split("\n") if line.strip()]
+        info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        added = [_file(action["add"]) for action in actions if _changes_rows(action, "add")]
+        removed = [_file(action["remove"]) for action in actions if _changes_rows(action, "remove")]
+        changes_metadata = any("metaData" in action for action in actions)
+        operation = str(info.get("operation", ""))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"commit {version} is not in the form of a Delta log: {error}") from error
+    if not actions:
+        raise ValueError(f"commit {version} is empty")
     return LogCommit(
         version=version,
         operation=operation,
@@ -111,16 +112,28 @@ def parse_commit(version: int, text: str) -> LogCommit:
 
 def foreign(commits: Iterable[LogCommit], own: frozenset[str]) -> tuple[LogCommit, ...]:
     """The commits that changed rows or the table itself and were written by none of the runs with these tokens."""
-    return tuple(c for c in commits if (c.changes_rows or c.replaces_table) and c.token not in own)
+    return tuple(c for c in commits if c.touches_table and c.token not in own)
+
+
+def _changes_rows(action: Mapping[str, Any], kind: str) -> bool:
+    # Only who says so has merely moved rows.
+    return kind in action and action[kind].get("dataChange") is not False
 
 
 def _file(action: Mapping[str, Any]) -> File:
     vector = action.get("deletionVector")
-    stats = action.get("stats")
     return File(
         path=action["path"],
         partition_values=action.get("partitionValues") or {},
-        # As text first: a DECIMAL's bound must not be rounded on its way through a float.
-        stats=json.loads(stats, parse_float=Decimal) if stats else None,
+        stats=_stats(action.get("stats")),
         deletion_vector=f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}" if vector else None,
     )
+
+
+def _stats(text: str | None) -> Mapping[str, Any] | None:
+    try:
+        # A DECIMAL's bound must not be rounded on its way through a float.
+        found = json.loads(text or "null", parse_float=Decimal)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

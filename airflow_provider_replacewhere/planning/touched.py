@@ -6,7 +6,9 @@ where they say nothing at all, the whole table is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+import struct
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -14,16 +16,21 @@ from typing import Any
 
 from airflow_provider_replacewhere.errors import PredicateError
 from airflow_provider_replacewhere.planning.changes import File, LogCommit
-from airflow_provider_replacewhere.predicates.boxes import Path
+from airflow_provider_replacewhere.predicates.boxes import Box, Path
 from airflow_provider_replacewhere.predicates.domains import Domain, Key
 from airflow_provider_replacewhere.predicates.region import Region
+from airflow_provider_replacewhere.predicates.types import spark_type
 from airflow_provider_replacewhere.predicates.values import Values
 
 # More boxes than this are joined into a hull: it only has to hold all that was touched.
 MOST_RANGES = 200
+MOST_BOXES = 50
 # Delta cuts strings in statistics to 32 characters, and timestamps to milliseconds (PROTOCOL.md, per-file statistics).
 _STRING_PREFIX = 32
 _MILLISECOND = timedelta(milliseconds=1)
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+# Half of a character beyond U+FFFF: whoever cut the string off counted in UTF-16.
+_CUT_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -48,49 +55,81 @@ def touched(commits: Iterable[LogCommit], layout: Layout) -> Region | None:
 
     A file that was removed often has no statistics in the log any more; its partition values still bound it.
     """
-    region = Region.empty()
+    boxes: set[Box] = set()
     for commit in commits:
         if commit.replaces_table or commit.changes_metadata:
             return None
-        for file in (*commit.added, *commit.removed):
-            region = region.union(rows_of(file, layout))
-        if region.size > MOST_RANGES:
-            region = region.hull(MOST_RANGES)
-    return None if region.is_everything else region
+        boxes.update(_box_of(file, layout) for file in (*commit.added, *commit.removed))
+    if Box() in boxes:
+        return None
+    region = _union(boxes) if len(boxes) <= MOST_BOXES else _hull(boxes)
+    return None if region.is_everything else region.hull(MOST_RANGES)
 
 
 def rows_of(file: File, layout: Layout) -> Region:
     """A region that holds every row of a file."""
-    region = Region.everything()
-    for column, type_ in layout.types.items():
-        domain = Domain.of(type_)
-        if not domain.is_ordered:
-            continue
+    return _region(_box_of(file, layout))
+
+
+def _box_of(file: File, layout: Layout) -> Box:
+    sides = []
+    for column, type_ in sorted(layout.types.items()):
         name = layout.name_in_log(column)
-        path: Path = (column,)
         if column in layout.partition_columns:
-            values = _of_partition(file.partition_values, name, domain)
+            values = _of_partition(file.partition_values, name, type_)
         else:
-            values = _of_statistics(file.stats, name, domain)
-        if values is not None:
-            region = region.intersect(Region.of(path, values))
+            values = _of_statistics(file.stats, name, type_)
+        if values is not None and not values.is_everything:
+            sides.append(((column,), values))
+    return Box(tuple(sides))
+
+
+def _region(box: Box) -> Region:
+    region = Region.everything()
+    for path, values in box.sides:
+        region = region.intersect(Region.of(path, values))
     return region
 
 
-def _of_partition(values: Mapping[str, str | None], name: str, domain: Domain) -> Values | None:
-    if name not in values:
+def _union(boxes: Iterable[Box]) -> Region:
+    region = Region.empty()
+    for box in boxes:
+        region = region.union(_region(box))
+    return region
+
+
+def _hull(boxes: Iterable[Box]) -> Region:
+    """One box around them all. The union of thousands would take minutes, and be cut down to a hull all the same."""
+    sides: dict[Path, list[Values]] = {}
+    number = 0
+    for number, box in enumerate(boxes, start=1):  # noqa: B007 - counted
+        for path, values in box.sides:
+            sides.setdefault(path, []).append(values)
+    common = {path: values for path, values in sides.items() if len(values) == number}
+    return _region(Box(tuple((path, _joined(values)) for path, values in common.items())))
+
+
+def _joined(sets: Sequence[Values]) -> Values:
+    intervals = [interval for values in sets for interval in values.intervals]
+    return Values.of(sets[0].domain, intervals, any(values.null for values in sets))
+
+
+def _of_partition(values: Mapping[str, str | None], name: str, type_: str) -> Values | None:
+    domain = Domain.of(type_)
+    if name not in values or not domain.is_ordered or domain.name == "binary":
         return None
     text = values[name]
     # Spark writes NULL for an empty string, other writers write ''.
     if text is None or text == "":
         null = Values.nothing(domain, null=True)
         return null.union(Values.of(domain, [("", "\0")])) if domain.name == "string" else null
-    key = _key(text, domain)
+    key = _key(text, type_)
     return None if key is None else Values.of(domain, [(key, domain.next(key))])
 
 
-def _of_statistics(stats: Mapping[str, Any] | None, name: str, domain: Domain) -> Values | None:
-    if stats is None:
+def _of_statistics(stats: Mapping[str, Any] | None, name: str, type_: str) -> Values | None:
+    domain = Domain.of(type_)
+    if stats is None or not domain.is_ordered:
         return None
     rows, nulls = stats.get("numRecords"), stats.get("nullCount", {}).get(name)
     has_null = nulls != 0  # unknown counts as yes
@@ -99,11 +138,11 @@ def _of_statistics(stats: Mapping[str, Any] | None, name: str, domain: Domain) -
     low, high = stats.get("minValues", {}).get(name), stats.get("maxValues", {}).get(name)
     if low is None or high is None:
         return None
-    first, last = _key(low, domain), _key(high, domain)
+    first, last = _key(low, type_), _key(high, type_)
     if first is None or last is None:
         return None
     end: Key | None = domain.next(last)
-    if domain.name in ("string", "binary"):
+    if domain.name == "string":
         end = _behind_prefix(last) if len(last) >= _STRING_PREFIX else end  # type: ignore[arg-type]
     if domain.name in ("timestamp", "timestamp_ntz"):
         end = int(last) + _MILLISECOND // timedelta(microseconds=1)
@@ -112,17 +151,20 @@ def _of_statistics(stats: Mapping[str, Any] | None, name: str, domain: Domain) -
     return Values.of(domain, [(first, end)], has_null)
 
 
-def _key(value: Any, domain: Domain) -> Key | None:
+def _key(value: Any, type_: str) -> Key | None:
     """A value of the log as a key, or None where it cannot be read without doubt."""
+    domain = Domain.of(type_)
     try:
-        python = _python(value, domain)
-        return None if python is None else domain.key(python)
-    except (ValueError, ArithmeticError, TypeError, PredicateError):
+        python = _python(value, spark_type(type_).name)
+        key = None if python is None else domain.key(python)
+    except (ValueError, ArithmeticError, TypeError, AttributeError, PredicateError):
         return None
+    # A value that the type does not have: the table's column is another than what the layout says.
+    return None if key is None or Values.of(domain, [(key, domain.next(key))]).is_empty else key
 
 
-def _python(value: Any, domain: Domain) -> Any:
-    match domain.name:
+def _python(value: Any, type_: str) -> Any:
+    match type_:
         case "date":
             return date.fromisoformat(value)
         case "timestamp":
@@ -133,16 +175,19 @@ def _python(value: Any, domain: Domain) -> Any:
             found = datetime.fromisoformat(value)
             return found if found.tzinfo is None else None
         case "decimal":
-            return round(Decimal(str(value)), domain.scale)
+            return Decimal(str(value))
         case "boolean":
-            return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value).lower())
+            return value if isinstance(value, bool) else {"true": True, "false": False}.get(value.lower())
         case "double":
             return float(value)
-        case "string":
-            return value if isinstance(value, str) else None
+        case "float":
+            # The shortest text that is read back as the same float: as a double it would be another number.
+            return struct.unpack("f", struct.pack("f", float(value)))[0]
+        case "string" | "varchar":
+            return None if _CUT_CHARACTER.search(value) else value
         case "binary":
             return None
-    return int(value)
+    return int(value) if _INTEGER.fullmatch(str(value)) else None
 
 
 def _behind_prefix(prefix: Any) -> Key | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TypeAlias
 
-from airflow_provider_replacewhere.predicates.domains import Domain
+from airflow_provider_replacewhere.predicates.domains import Domain, Key
 from airflow_provider_replacewhere.predicates.values import Interval, Values
 
 Path: TypeAlias = tuple[str, ...]
@@ -29,6 +28,11 @@ class Box:
         return dict(self.sides)
 
 
+def canonical(boxes: Sequence[Box]) -> tuple[Box, ...]:
+    """Any boxes, overlapping or not, in the one form that their union has."""
+    return combine(boxes, (), lambda a, _: a)
+
+
 def combine(first: Sequence[Box], second: Sequence[Box], choose: Choice) -> tuple[Box, ...]:
     """Two unions of boxes as one: what ``choose`` takes of the rows in the one and in the other.
 
@@ -44,45 +48,83 @@ _Sides: TypeAlias = tuple[tuple[Path, Values], ...]
 
 
 def _combine(
-    first: list[Box], second: list[Box], choose: Choice, paths: list[Path], domains: dict[Path, Domain]
+    first: Sequence[Box], second: Sequence[Box], choose: Choice, paths: Sequence[Path], domains: dict[Path, Domain]
 ) -> tuple[_Sides, ...]:
     if (not first and not choose(False, True)) or (not first and not second):
         return ()
     if not paths:
         return ((),) if choose(bool(first), bool(second)) else ()
     path, rest = paths[0], paths[1:]
-    groups: dict[tuple[_Sides, ...], Values] = {}
-    known: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[_Sides, ...]] = {}
-    for cell in _cells(path, domains[path], (*first, *second)):
-        mine, theirs = _covering(cell, path, first), _covering(cell, path, second)
+    if not rest:
+        values = _chosen(_united(path, domains[path], first), _united(path, domains[path], second), choose)
+        return () if values.is_empty else ((),) if values.is_everything else (((path, values),),)
+    groups: dict[tuple[_Sides, ...], list[Cell]] = {}
+    known: dict[tuple[frozenset[int], frozenset[int]], tuple[_Sides, ...]] = {}
+    for cell, mine, theirs in _cells(path, first, second):
         if (mine, theirs) not in known:
-            known[mine, theirs] = _combine([first[n] for n in mine], [second[n] for n in theirs], choose, rest, domains)
-        below = known[mine, theirs]
-        if below:
-            groups[below] = groups[below].union(cell) if below in groups else cell
-    return tuple(
-        sides if values.is_everything else ((path, values), *sides)
-        for below, values in groups.items()
-        for sides in below
-    )
+            known[mine, theirs] = _combine(
+                [first[n] for n in sorted(mine)], [second[n] for n in sorted(theirs)], choose, rest, domains
+            )
+        if below := known[mine, theirs]:
+            groups.setdefault(below, []).append(cell)
+    found: list[_Sides] = []
+    for below, cells in groups.items():
+        values = Values.of(domains[path], [cell for cell in cells if cell is not None], None in cells)
+        if not values.is_empty:
+            found += below if values.is_everything else [((path, values), *sides) for sides in below]
+    return tuple(found)
 
 
-def _cells(path: Path, domain: Domain, boxes: Iterable[Box]) -> Iterable[Values]:
-    """The column's values cut into pieces that no box divides, in order; NULL is the last."""
-    sides = [box.by_path[path] for box in boxes if path in box.by_path]
-    if not sides:
-        yield Values.everything(domain)
-        return
-    cuts = sorted({key for values in sides for key in values.cuts})
-    intervals: Iterable[Interval] = pairwise((None, *cuts, None))
-    for interval in intervals:
-        cell = Values.of(domain, [interval])
-        if not cell.is_empty:
-            yield cell
-    yield Values.nothing(domain, null=True)
+def _united(path: Path, domain: Domain, boxes: Iterable[Box]) -> Values:
+    sides = [box.by_path.get(path) for box in boxes]
+    if None in sides:
+        return Values.everything(domain)
+    known = [values for values in sides if values is not None]
+    intervals = [interval for values in known for interval in values.intervals]
+    return Values.of(domain, intervals, any(values.null for values in known))
 
 
-def _covering(cell: Values, path: Path, boxes: Sequence[Box]) -> tuple[int, ...]:
-    return tuple(
-        number for number, box in enumerate(boxes) if path not in box.by_path or box.by_path[path].contains(cell)
-    )
+def _chosen(first: Values, second: Values, choose: Choice) -> Values:
+    match choose(True, True), choose(True, False), choose(False, True):
+        case True, True, True:
+            return first.union(second)
+        case True, True, False:
+            return first
+        case True, False, False:
+            return first.intersect(second)
+        case False, True, False:
+            return first.subtract(second)
+    raise ValueError("only union, intersection, difference and the first itself are combinations of regions")
+
+
+Cell: TypeAlias = Interval | None
+"""A range of one column that no box divides; None is NULL."""
+
+
+def _cells(
+    path: Path, first: Sequence[Box], second: Sequence[Box]
+) -> Iterator[tuple[Cell, frozenset[int], frozenset[int]]]:
+    """The column's values in pieces, in order, NULL last; each with the boxes of either side that cover it.
+
+    One sweep: a box comes and goes at the ends of its ranges, so only what changes is looked at.
+    """
+    active: tuple[set[int], set[int]] = (set(), set())
+    with_null: tuple[set[int], set[int]] = (set(), set())
+    changes: dict[Key, list[tuple[set[int], int]]] = {}
+    for boxes, now, at_null in ((first, active[0], with_null[0]), (second, active[1], with_null[1])):
+        for number, box in enumerate(boxes):
+            values = box.by_path.get(path)
+            if values is None or values.null:
+                at_null.add(number)
+            if values is None or values.starts_below_all:
+                now.add(number)
+            for cut in values.cuts if values else ():
+                changes.setdefault(cut, []).append((now, number))
+    start: Key | None = None
+    for cut in sorted(changes):
+        yield (start, cut), frozenset(active[0]), frozenset(active[1])
+        for now, number in changes[cut]:
+            now.symmetric_difference_update({number})
+        start = cut
+    yield (start, None), frozenset(active[0]), frozenset(active[1])
+    yield None, frozenset(with_null[0]), frozenset(with_null[1])

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from airflow_provider_replacewhere.errors import PredicateError
 from airflow_provider_replacewhere.predicates import instants
-from airflow_provider_replacewhere.predicates.fold import Now, fold
+from airflow_provider_replacewhere.predicates.casts import Now
+from airflow_provider_replacewhere.predicates.fold import fold
 from airflow_provider_replacewhere.predicates.functions import NON_DETERMINISTIC
 from airflow_provider_replacewhere.predicates.grammar import read
 from airflow_provider_replacewhere.predicates.nodes import Call, Cast, Column, Literal, Node
@@ -191,7 +192,7 @@ def _replace(node: Node, values: object) -> Node:
     return node.with_children(tuple(_replace(child, values) for child in node.children))
 
 
-def _ask(parts: list[Node], span: Span, evaluate: Evaluate | None, now: Now) -> list[Literal]:
+def _ask(parts: list[Node], span: Span, evaluate: Evaluate | None, now: Now) -> list[Node]:
     expressions = tuple(map(to_sql, parts))
     if evaluate is None:
         raise NeedsSparkError(
@@ -208,9 +209,9 @@ def _ask(parts: list[Node], span: Span, evaluate: Evaluate | None, now: Now) -> 
     return [_literal(answer, part, span, now) for answer, part in zip(answers, parts, strict=True)]
 
 
-def _literal(answer: str, part: Node, span: Span, now: Now) -> Literal:
+def _literal(answer: str, part: Node, span: Span, now: Now) -> Node:
     value = _fold(read(Span.of(answer, "value evaluated by Spark")), now, Span.of(answer, "value evaluated by Spark"))
-    if not isinstance(value, Literal):
+    if not isinstance(value, Literal) and not (isinstance(value, Cast) and isinstance(value.operand, Literal)):
         raise PredicateError(
             f"The value of this part is {answer}, which is no literal.", span=span.slice(part.start, part.end)
         )

@@ -46,8 +46,6 @@ class Domain:
     def of(cls, type_: str | SparkType) -> Domain:
         """The domain of a column's type, given as Spark writes it."""
         if isinstance(type_, str):
-            if "collate" in type_.lower():
-                return cls("other")
             type_ = spark_type(type_)
         match type_.name:
             case "decimal":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 
 from airflow_provider_replacewhere.errors import PredicateError
 from airflow_provider_replacewhere.predicates import functions
+from airflow_provider_replacewhere.predicates.cursor import Cursor, operator_of
 from airflow_provider_replacewhere.predicates.literals import interval_of, interval_of_units, number
 from airflow_provider_replacewhere.predicates.nodes import Call, Cast, Column, Field, Literal, Node
 from airflow_provider_replacewhere.predicates.tokens import Token, tokenize
@@ -68,67 +68,8 @@ def read(span: Span) -> Node:
         raise PredicateError("The predicate is nested too deeply.", hint="Write it flatter.", span=span) from None
 
 
-@dataclass
-class _Reader:
-    span: Span
-    tokens: list[Token]
-    position: int = 0
-
-    # -- moving over the tokens
-
-    @property
-    def now(self) -> Token:
-        return self.tokens[self.position]
-
-    @property
-    def next(self) -> Token:
-        return self.tokens[min(self.position + 1, len(self.tokens) - 1)]
-
-    def take(self) -> Token:
-        token = self.now
-        self.position += 1
-        return token
-
-    def takes(self, *words: str) -> bool:
-        """Step over these words or operators if all of them come next."""
-        ahead = self.tokens[self.position : self.position + len(words)]
-        if len(ahead) < len(words) or any(
-            word not in (t.word, _operator(t)) for t, word in zip(ahead, words, strict=True)
-        ):
-            return False
-        self.position += len(words)
-        return True
-
-    def expect(self, *words: str) -> None:
-        for word in words:
-            if not self.takes(word):
-                raise self.surprise(f"{word} should stand here")
-
-    def fail(
-        self, message: str, hint: str = "", *, at: Token | None = None, since: int | None = None
-    ) -> PredicateError:
-        token = at or self.now
-        start = token.start if since is None else since
-        return PredicateError(message, hint=hint, span=self.span.slice(start, max(token.end, start + 1)))
-
-    def surprise(self, expected: str = "") -> PredicateError:
-        token = self.now
-        if token.kind == "end":
-            last = self.tokens[max(0, self.position - 1)]
-            return self.fail("The predicate ends too early.", f"{expected}." if expected else "", at=last)
-        if token.word in ("SELECT", "WITH"):
-            return self.fail(
-                "A subquery has no place in a predicate.",
-                "Compare the target's own columns with constants or functions of the time.",
-            )
-        if token.word in ("OVER", "FILTER", "WITHIN"):
-            return self.fail("A window or aggregate function has no value for a single row.", "Leave it to the query.")
-        if _operator(token) == "*":
-            return self.fail("A * has no place in a predicate.", "Name the columns.")
-        return self.fail(f"{token.text} is not expected here.", f"{expected}." if expected else "")
-
-    def placed(self, node: Node, start: int) -> Node:
-        return replace(node, start=start, end=self.tokens[self.position - 1].end)
+class _Reader(Cursor):
+    """One method for each level of the grammar."""
 
     # -- from the loosest to the tightest
 
@@ -230,7 +171,7 @@ class _Reader:
         start = self.now.start
         node = self.unary()
         links = 0
-        while (operator := _BINARY.get(self.now.word or _operator(self.now))) and operator[0] >= loosest:
+        while (operator := _BINARY.get(self.now.word or operator_of(self.now))) and operator[0] >= loosest:
             if (links := links + 1) > _MOST_LINKS:
                 raise self.fail(f"More than {_MOST_LINKS} operators in a row.", "Put parentheses around parts of it.")
             self.take()
@@ -239,10 +180,10 @@ class _Reader:
 
     def unary(self) -> Node:
         token = self.now
-        if _operator(token) == "-" and self.next.kind == "number":
+        if operator_of(token) == "-" and self.next.kind == "number":
             self.take()
             return self.postfix(self.number(negative=True), token.start)
-        if name := _UNARY.get(_operator(token)):
+        if name := _UNARY.get(operator_of(token)):
             self.take()
             return self.placed(Call(name, (self.unary(),)), token.start)
         return self.postfix(self.primary(), token.start)
@@ -391,12 +332,6 @@ class _Reader:
         token = self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
         return token.word.rstrip("S") in _DATE_UNITS
 
-    def checked(self, make: Callable[[], Literal], start: int) -> Node:
-        try:
-            return make()
-        except ValueError as error:
-            raise self.fail(str(error), at=self.tokens[self.position - 1], since=start) from None
-
     def case(self) -> Node:
         """The operand, if there is one, is compared by ``=``, which is what Spark makes of it."""
         operand = None if self.now.word == "WHEN" else self.disjunction()
@@ -443,7 +378,7 @@ class _Reader:
             )
         if self.now.word == "DISTINCT":
             raise self.fail("An aggregate function has no value for a single row.", "Leave it to the query.")
-        if _operator(self.now) == "*":
+        if operator_of(self.now) == "*":
             raise self.surprise()
         args = () if self.now.text == ")" else self.separated(self.disjunction)
         if self.now.word in ("FROM", "IN", "PLACING"):
@@ -496,16 +431,6 @@ class _Reader:
         if not all(size.isdigit() for size in sizes):
             raise self.fail("A DECIMAL has a precision and a scale.", "Write DECIMAL(10, 2).", at=token)
         return f"decimal({sizes[0]},{sizes[1] if len(sizes) > 1 else '0'})"
-
-    def separated(self, item: Callable[[], Node]) -> tuple[Node, ...]:
-        items = [item()]
-        while self.takes(","):
-            items.append(item())
-        return tuple(items)
-
-
-def _operator(token: Token) -> str:
-    return token.text if token.kind == "operator" else ""
 
 
 def _negated(node: Node, negated: bool) -> Node:

@@ -9,9 +9,9 @@ from functools import reduce
 
 from airflow_provider_replacewhere.errors import PredicateError
 from airflow_provider_replacewhere.predicates import instants
+from airflow_provider_replacewhere.predicates.casts import Now
 from airflow_provider_replacewhere.predicates.clock import Clock, fold_constants, refuse_per_row
 from airflow_provider_replacewhere.predicates.domains import Key
-from airflow_provider_replacewhere.predicates.fold import Now
 from airflow_provider_replacewhere.predicates.functions import CLOCK, NON_DETERMINISTIC
 from airflow_provider_replacewhere.predicates.literals import INTEGERS
 from airflow_provider_replacewhere.predicates.nodes import COMPARISONS, PREDICATES, Call, Cast, Column, Literal, Node

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from airflow_provider_replacewhere.errors import PredicateError
-from airflow_provider_replacewhere.predicates.boxes import Box, Path, combine
+from airflow_provider_replacewhere.predicates.boxes import Box, Path, canonical, combine
 from airflow_provider_replacewhere.predicates.domains import Key
 from airflow_provider_replacewhere.predicates.render import quoted
 from airflow_provider_replacewhere.predicates.values import Interval, Values
@@ -165,7 +165,7 @@ class Region:
             for box in boxes[1:]:
                 values = values.union(box.by_path[path])
             sides.append((path, _closed(values, each)))
-        return _region([Part((Box(tuple(sides)),))])
+        return _region([Part(canonical([Box(tuple(sides))]))])
 
     def subset(self, size: int) -> Region:
         """An exact region of at most about ``size`` ranges that lies inside this one: for what is called *fresh*."""
@@ -181,7 +181,7 @@ class Region:
             if cost <= left:
                 kept.append(box)
                 left -= cost
-        return _region([Part(tuple(kept))])
+        return _region([Part(canonical(kept))])
 
     # -- out and in
 
@@ -216,7 +216,9 @@ class Region:
         try:
             return _region(
                 Part(
-                    tuple(Box(tuple((tuple(p), Values.from_json(v)) for p, v in sides)) for sides in part["boxes"]),
+                    canonical(
+                        [Box(tuple((tuple(p), Values.from_json(v)) for p, v in sides)) for sides in part["boxes"]]
+                    ),
                     tuple(Condition(*condition) for condition in part["conditions"]),
                 )
                 for part in value["parts"]
@@ -226,10 +228,11 @@ class Region:
 
 
 def _region(parts: Iterable[Part]) -> Region:
-    """Parts brought into the one form: joined by conditions, and without what weaker conditions hold already."""
+    """Parts whose boxes have their one form, joined by conditions, and without what weaker conditions hold."""
     grouped: dict[Conditions, tuple[Box, ...]] = {}
     for part in parts:
-        grouped[part.conditions] = combine(grouped.get(part.conditions, ()), part.boxes, lambda a, b: a or b)
+        known = grouped.get(part.conditions)
+        grouped[part.conditions] = part.boxes if known is None else combine(known, part.boxes, lambda a, b: a or b)
     found: list[Part] = []
     for conditions in sorted(grouped, key=lambda c: (len(c), c)):
         part = Part(grouped[conditions], conditions)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from airflow_provider_replacewhere.predicates import instants
+from airflow_provider_replacewhere.predicates.grammar import read
 from airflow_provider_replacewhere.predicates.nodes import (
     ARITHMETIC,
     COMPARISONS,
@@ -19,6 +20,7 @@ from airflow_provider_replacewhere.predicates.nodes import (
     Node,
     Value,
 )
+from airflow_provider_replacewhere.text import Span
 
 _PREFIX = {"negative": "-", "positive": "+", "~": "~", "not": "NOT "}
 _SUFFIX = {"is null": "IS NULL", "is true": "IS TRUE", "is false": "IS FALSE"}
@@ -45,11 +47,12 @@ def to_sql(node: Node) -> str:
 def with_null_keys(sql: str, columns: Sequence[str]) -> str:
     """The window that also holds the rows for which the predicate is NULL.
 
-    :param sql: a window as SQL
-    :param columns: the columns it names; with one, the rows where that is NULL are meant
+    :param sql: a window as :func:`to_sql` gives it
+    :param columns: the columns it names; with one, the rows where that (or the one field of it) is NULL are meant
     """
-    if len(columns) == 1:
-        return f"({sql}) OR ({quoted(columns[0])} IS NULL)"
+    paths = {node.parts for node in read(Span.of(sql, "window")).walk() if isinstance(node, Column)}
+    if len(columns) == 1 and len(paths) == 1:
+        return f"({sql}) OR ({to_sql(Column(paths.pop()))} IS NULL)"
     return f"({sql}) OR (({sql}) IS NULL)"
 
 

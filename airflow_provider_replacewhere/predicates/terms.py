@@ -16,8 +16,8 @@ from typing import TypeAlias, cast
 
 from airflow_provider_replacewhere.predicates import instants
 from airflow_provider_replacewhere.predicates.boxes import Path
+from airflow_provider_replacewhere.predicates.casts import Now, convert
 from airflow_provider_replacewhere.predicates.domains import Domain, Key, resolve
-from airflow_provider_replacewhere.predicates.fold import Now, convert
 from airflow_provider_replacewhere.predicates.instants import MICROS_PER_DAY
 from airflow_provider_replacewhere.predicates.literals import INTEGERS
 from airflow_provider_replacewhere.predicates.nodes import Call, Cast, Column, Literal, Node

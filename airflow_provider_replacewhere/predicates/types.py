@@ -48,6 +48,9 @@ def _read(tokens: list[str], position: int) -> tuple[SparkType, int]:
     name = _SYNONYMS.get(name, name)
     position += 1
     opened = tokens[position] if position < len(tokens) else ""
+    if opened.lower() == "collate":
+        # Its strings are equal and sorted by other rules than a plain STRING's.
+        return SparkType("collated string"), position + 2
     if opened == "(":
         end = tokens.index(")", position) if ")" in tokens[position:] else len(tokens)
         return SparkType(name, tuple(int(t) for t in tokens[position + 1 : end] if t.isdigit())), end + 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from airflow_provider_replacewhere.predicates.domains import Domain, Key
@@ -59,12 +61,20 @@ class Values:
         """Whether a key is in the set; None is NULL."""
         if key is None:
             return self.null
-        return any(
-            (low is None or _le(low, key)) and (high is None or not _le(high, key)) for low, high in self.intervals
-        )
+        passed = bisect_right(self.cuts, key)
+        return (passed % 2 == 1) != self.starts_below_all
+
+    @cached_property
+    def cuts(self) -> tuple[Key, ...]:
+        """The keys at which membership changes, in order."""
+        return tuple(key for interval in self.intervals for key in interval if key is not None)
+
+    @property
+    def starts_below_all(self) -> bool:
+        return bool(self.intervals) and self.intervals[0][0] is None
 
     def union(self, other: Values) -> Values:
-        return replace(self, intervals=_merged((*self.intervals, *other.intervals)), null=self.null or other.null)
+        return Values(self.domain, _merged((*self.intervals, *other.intervals)), self.null or other.null)
 
     def intersect(self, other: Values) -> Values:
         pairs = []
@@ -79,7 +89,7 @@ class Values:
                 i += 1
             else:
                 j += 1
-        return replace(self, intervals=tuple(pairs), null=self.null and other.null)
+        return Values(self.domain, tuple(pairs), self.null and other.null)
 
     def complement(self) -> Values:
         """All values that are not in the set, NULL included if it is not."""
@@ -101,12 +111,7 @@ class Values:
         return self.intersect(other) == other
 
     def not_null(self) -> Values:
-        return replace(self, null=False)
-
-    @property
-    def cuts(self) -> tuple[Key, ...]:
-        """The keys at which membership changes."""
-        return tuple(key for interval in self.intervals for key in interval if key is not None)
+        return Values(self.domain, self.intervals)
 
     def to_sql(self, column: str) -> str:
         """The condition on a column, given as quoted SQL, that is TRUE for these values only."""

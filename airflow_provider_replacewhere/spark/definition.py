@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.flows.model import Flow
-from airflow_provider_replacewhere.spark.jvm import class_name, option, seq, subexpressions, walk
+from airflow_provider_replacewhere.spark.jvm import class_name, option, scala_object, seq, subexpressions, walk
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,14 +26,17 @@ def definition_hash(frame: DataFrame, flow: Flow, python_files: Iterable[str]) -
     """A hash of the analysed query in canonical form, as 64 hex digits.
 
     Layout, comments, letter case of keywords, aliases of tables and hints do not count; a view or a function that the
-    query uses does, because it is part of the analysed plan. Versions of sources do not count.
+    query uses does, because it is part of the analysed plan, and so does as_of where the query asks for the time.
+    Versions of sources do not count.
 
     A plan shows that a Python function is called, not what it does. So where one is, the function as it is sent to
     the workers counts, and the source of every module that is neither installed nor part of Python: a helper's too.
 
     :param python_files: the texts of the pipeline's Python files
     """
-    plan = frame._jdf.queryExecution().analyzed()
+    # The bodies of SQL functions in place of their calls, which hide what they do; the stopped clock is made of them.
+    inline = scala_object(frame.sparkSession, "org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode")
+    plan = inline.apply(frame._jdf.queryExecution().analyzed())
     functions = _python_functions(plan)
     parts = [
         # Expression ids are numbered anew by canonicalization, except in a few nodes that print them with their type.

@@ -20,7 +20,7 @@ from airflow_provider_replacewhere.spark.exchange import write_text
 from airflow_provider_replacewhere.spark.pipeline import flow_named, pipeline_of, selected, with_python
 from airflow_provider_replacewhere.spark.python_files import PipelineSpark
 from airflow_provider_replacewhere.spark.run import Setting, run_flow
-from airflow_provider_replacewhere.spark.session import quiet, require_delta
+from airflow_provider_replacewhere.spark.session import keeping_active, quiet, require_delta
 from airflow_provider_replacewhere.text import Span
 
 OnOutcome = Callable[[JobOutcome], None]
@@ -79,8 +79,8 @@ def run_pipeline(
     quiet()
     require_delta(session)
     spark = PipelineSpark(session)
-    application = _Application(Setting(session, spark, with_python(pipeline, spark), request), on_outcome)
-    return application.run()
+    with keeping_active(session):
+        return _Application(Setting(session, spark, with_python(pipeline, spark), request), on_outcome).run()
 
 
 @dataclass

@@ -19,6 +19,14 @@ def option(scala_option: Any) -> Any:
     return scala_option.get() if scala_option.isDefined() else None
 
 
+def scala_object(session: SparkSession, name: str) -> Any:
+    """A Scala ``object`` by its full name."""
+    jvm = session._jvm
+    assert jvm is not None
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return jvm.java.lang.Class.forName(f"{name}$", True, loader).getField("MODULE$").get(None)
+
+
 def class_name(node: Any) -> str:
     """The simple class name of a JVM object."""
     return str(node.getClass().getSimpleName())

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.flows.model import TableName
+from airflow_provider_replacewhere.flows.scan import scan
 from airflow_provider_replacewhere.spark.jvm import class_name, option, parse_plan, seq, subexpressions, walk
+from airflow_provider_replacewhere.text import Document
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +26,8 @@ class Relation:
     :param end: offset behind its last
     :param aliased: whether the query gives it a name of its own (``FROM rides AS r``)
     :param pinned: whether the query itself says which version (``VERSION AS OF``, ``TIMESTAMP AS OF``)
+    :param alias_at: offset at which an alias may be put in: behind the name, and behind the version where one is given
+    :param streaming: whether it is read as a stream
     """
 
     name: TableName
@@ -31,6 +35,8 @@ class Relation:
     end: int
     aliased: bool
     pinned: bool
+    alias_at: int
+    streaming: bool
 
 
 @dataclass(frozen=True)
@@ -51,21 +57,23 @@ def apply(text: str, edits: list[Edit]) -> str:
 
 def relations(session: SparkSession, query: str) -> list[Relation]:
     """Every table and view that the query names, once for each place, without the names of its own CTEs."""
-    found = dict.fromkeys(_relations(parse_plan(session, query), frozenset(), aliased=False, pinned=False))
-    return list(found)
+    return list(dict.fromkeys(_relations(parse_plan(session, query), frozenset(), aliased=False)))
 
 
-def _relations(plan: Any, ctes: frozenset[str], *, aliased: bool, pinned: bool) -> Iterator[Relation]:
+def _relations(
+    plan: Any, ctes: frozenset[str], *, aliased: bool, version_until: int | None = None
+) -> Iterator[Relation]:
     kind = class_name(plan)
     if kind == "UnresolvedRelation":
         parts = tuple(seq(plan.multipartIdentifier()))
         if not (len(parts) == 1 and parts[0].lower() in ctes):
             start, end = _place(plan)
-            yield Relation(TableName(parts), start, end, aliased, pinned)
+            pinned, streaming = version_until is not None, bool(plan.isStreaming())
+            yield Relation(TableName(parts), start, end, aliased, pinned, version_until or end, streaming)
         return
     if kind == "RelationTimeTravel":
         # A leaf in Spark's tree, with the relation inside it.
-        yield from _relations(plan.relation(), ctes, aliased=aliased, pinned=True)
+        yield from _relations(plan.relation(), ctes, aliased=aliased, version_until=_place(plan)[1])
         return
     if kind == "UnresolvedWith":
         # A CTE sees those before it, and the query below sees them all. A name that is also a table's still means the
@@ -74,30 +82,40 @@ def _relations(plan: Any, ctes: frozenset[str], *, aliased: bool, pinned: bool) 
         recursive = bool(plan.allowRecursion())
         for cte in seq(plan.cteRelations()):
             name = str(cte._1()).lower()
-            yield from _relations(cte._2(), visible | {name} if recursive else visible, aliased=False, pinned=False)
+            yield from _relations(cte._2(), visible | {name} if recursive else visible, aliased=False)
             visible |= {name}
-        yield from _relations(plan.child(), visible, aliased=False, pinned=False)
+        yield from _relations(plan.child(), visible, aliased=False)
         return
     under_alias = kind == "SubqueryAlias"
     keeps_alias = aliased and kind in ("Sample", "UnresolvedHint", "RelationTimeTravel")
     for child in seq(plan.children()):
-        yield from _relations(child, ctes, aliased=under_alias or keeps_alias, pinned=False)
+        yield from _relations(child, ctes, aliased=under_alias or keeps_alias)
     for child in seq(plan.subqueries()):
-        yield from _relations(child, ctes, aliased=False, pinned=False)
+        yield from _relations(child, ctes, aliased=False)
 
 
 def qualified_columns(session: SparkSession, query: str, table: TableName) -> list[Edit]:
-    """Edits that take the schema off columns written as ``schema.table.column``."""
+    """Edits that take the schema off columns written as ``schema.table.column`` and ``schema.table.*``."""
     edits = []
     size = len(table.parts)
     for expression in _expressions(parse_plan(session, query)):
-        if class_name(expression) != "UnresolvedAttribute":
-            continue
-        parts = tuple(seq(expression.nameParts()))
+        parts = _qualified(expression)
         if len(parts) > size > 1 and tuple(p.lower() for p in parts[:size]) == table.key:
             start, end = _place(expression)
-            edits.append(Edit(start, end, TableName(parts[size - 1 :]).to_sql()))
+            tokens = tuple(scan(Document("query", query), start, end))
+            edits.append(Edit(start, tokens[2 * (size - 1)].span.start, ""))
     return edits
+
+
+def _qualified(expression: Any) -> tuple[str, ...]:
+    """The parts of a column's name, a star being the last; of any other expression none."""
+    kind = class_name(expression)
+    if kind == "UnresolvedAttribute":
+        return tuple(seq(expression.nameParts()))
+    if kind in ("UnresolvedStar", "UnresolvedStarExceptOrReplace"):
+        target = option(expression.target())
+        return (*seq(target), "*") if target is not None else ()
+    return ()
 
 
 def bare_time_words(session: SparkSession, query: str) -> list[Edit]:

@@ -90,6 +90,8 @@ def run_flow(
     window = freeze_window(query, predicate, clock, flow.null_keys)
 
     read = sources.found(query)
+    if state is not None and any(source.path == state.path for source in read):
+        raise _reads_its_target(flow, flow.query)  # by its path, or through a view
     known = coverage_of(request.coverage.get(str(flow.target)))
     facts = Facts(
         window=window.sql,
@@ -152,11 +154,7 @@ def _session_settings(pipeline: Pipeline, flow: Flow) -> dict[str, str]:
 def _sources(setting: Setting, flow: Flow, session: SparkSession, before: BeforeRead) -> Sources:
     def before_read(name: TableName, span: Span | None) -> None:
         if name.key == flow.target.key:
-            raise DefinitionError(
-                f"The flow {flow.name} reads its own target.",
-                hint="A second run would not give what the first gave. Read the tables that the target is made from.",
-                span=span,
-            )
+            raise _reads_its_target(flow, span)
         before(name, span)
 
     return Sources(
@@ -166,6 +164,14 @@ def _sources(setting: Setting, flow: Flow, session: SparkSession, before: Before
         before_read=before_read,
         call=lambda function, reading: python_files.call(function, reading, setting.spark),
         prepare=lambda query: substituted(query, setting.pipeline.settings),
+    )
+
+
+def _reads_its_target(flow: Flow, span: Span | None) -> DefinitionError:
+    return DefinitionError(
+        f"The flow {flow.name} reads its own target.",
+        hint="A second run would not give what the first gave. Read the tables that the target is made from.",
+        span=span,
     )
 
 

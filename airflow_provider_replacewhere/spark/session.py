@@ -5,15 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from airflow_provider_replacewhere.errors import DefinitionError, TerminalError
+from airflow_provider_replacewhere.flows.scan import Kind, scan
 from airflow_provider_replacewhere.predicates.clock import Clock
-from airflow_provider_replacewhere.spark.jvm import class_name, expressions
+from airflow_provider_replacewhere.predicates.instants import is_moving
+from airflow_provider_replacewhere.spark.jvm import class_name, expressions, seq
+from airflow_provider_replacewhere.text import Span
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -56,6 +62,9 @@ TIME_FUNCTIONS = {
     "now": "TIMESTAMP",
     "localtimestamp": "TIMESTAMP_NTZ",
 }
+CASTS = frozenset({"Cast", "ParseToDate", "ParseToTimestamp"})
+TIME_TYPES = frozenset({"date", "timestamp", "timestamp_ntz"})
+LITERAL_WORDS = frozenset({*TIME_TYPES, "timestamp_ltz"})
 TIME_EXPRESSIONS = frozenset(
     {"CurrentDate", "CurrentTimestamp", "Now", "LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp"}
 )
@@ -135,6 +144,25 @@ def flow_session(session: SparkSession, clock: Clock, settings: dict[str, str]) 
     return flow
 
 
+@contextmanager
+def keeping_active(session: SparkSession) -> Iterator[None]:
+    """Leave the active session of the caller's thread as it was.
+
+    PySpark makes a session active when it makes a DataFrame, and ``SparkSession.active()`` must not give the caller a
+    session whose clock stands still.
+    """
+    java = SparkSession._get_j_spark_session_class(session._jvm)
+    before, before_in_python = java.getActiveSession(), SparkSession._activeSession
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            java.setActiveSession(before.get())
+        else:
+            java.clearActiveSession()
+        SparkSession._activeSession = before_in_python
+
+
 def _stop_clock(session: SparkSession, clock: Clock) -> None:
     """Let Spark's time functions, in SQL and in Column expressions, give the clock's instant.
 
@@ -153,8 +181,31 @@ def _stop_clock(session: SparkSession, clock: Clock) -> None:
 
 
 def running_clocks(plan: Any) -> list[str]:
-    """The time expressions in an analysed plan that would read the real clock."""
-    return [name for name in map(class_name, expressions(plan)) if name in TIME_EXPRESSIONS]
+    """What in an analysed plan would read the real clock: expressions, and strings such as ``'today'`` as a time."""
+    found = []
+    for expression in expressions(plan):
+        kind = class_name(expression)
+        if kind in TIME_EXPRESSIONS:
+            found.append(kind)
+        elif kind in CASTS and expression.dataType().typeName() in TIME_TYPES:
+            constants = (child for child in seq(expression.children()) if class_name(child) == "Literal")
+            found += [f"'{text}'" for text in (str(child.value()) for child in constants) if is_moving(text)]
+    return found
+
+
+def refuse_moving_literals(query: Span) -> None:
+    """Refuse ``DATE 'today'`` and its like, which Spark's parser replaces by the real time.
+
+    :raises DefinitionError: the text holds one
+    """
+    tokens = tuple(scan(query.document, query.start, query.end))
+    for word, text in pairwise(tokens):
+        if text.kind is Kind.STRING and word.text.lower() in LITERAL_WORDS and is_moving(text.value):
+            raise DefinitionError(
+                f"The query asks for the time in a way that cannot be held at as_of: {word.text} {text.text}.",
+                hint="Write current_date() or current_timestamp(), which follow the run's clock.",
+                span=text.span,
+            )
 
 
 def refuse_running_clocks(plan: Any, what: str) -> None:

@@ -22,7 +22,7 @@ from airflow_provider_replacewhere.spark.relations import (
     qualified_columns,
     relations,
 )
-from airflow_provider_replacewhere.spark.session import running_clocks
+from airflow_provider_replacewhere.spark.session import refuse_moving_literals, running_clocks
 from airflow_provider_replacewhere.text import Span
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class Sources:
         """
         query = self._prepare(query)
         text = query.text
+        refuse_moving_literals(query)
         try:
             named = relations(self.session, text)
         except PySparkException as error:
@@ -123,7 +124,7 @@ class Sources:
 
     def _edits(self, relation: Relation, query: Span, ctes: set[str]) -> list[Edit]:
         name, place = relation.name, query.slice(relation.start, relation.end)
-        if query.text[relation.start : relation.end].lower().startswith("stream("):
+        if relation.streaming:
             raise DefinitionError(
                 "A REPLACE WHERE flow reads whole tables, not streams.", hint=f"Write FROM {name}.", span=place
             )
@@ -136,7 +137,8 @@ class Sources:
             folder = self._directory.find(self.session, name)
             if folder is not None:
                 if relation.pinned:
-                    return [Edit(relation.start, relation.end, TableName(("delta", folder)).to_sql())]
+                    path = TableName(("delta", folder)).to_sql()
+                    return [Edit(relation.start, relation.end, path), *self._alias_edits(relation, query)]
                 return self._stand_in_edits(relation, query, ctes, lambda: self._pinned_folder(folder))
         return self._catalog_edits(relation, query, ctes, place)
 
@@ -148,10 +150,16 @@ class Sources:
         view = next((node for node in walk(plan) if class_name(node) == "View" and not node.isTempView()), None)
         if view is not None:
             return self._stand_in_edits(relation, query, ctes, lambda: self._stored_view(view))
-        source = next((s for s in map(_source_of, _leaves(plan)) if s is not None), None)
-        if source is None or source.version is None:
+        leaf = next((leaf for leaf in _leaves(plan) if _source_of(leaf) is not None), None)
+        source = _source_of(leaf) if leaf is not None else None
+        if source is None or source.version is None or _is_pinned(leaf):
             return []
-        return [Edit(relation.end, relation.end, f" VERSION AS OF {self._remember(source).version}")]
+        version = f" VERSION AS OF {self._remember(source).version}"
+        if re.search(r"\btable\s+$", query.text[: relation.start], re.IGNORECASE):
+            # TABLE name takes no version behind it.
+            pinned = f"SELECT * FROM {relation.name.to_sql()}{version}"
+            return self._stand_in_edits(relation, query, ctes, lambda: self.session.sql(pinned))
+        return [Edit(relation.end, relation.end, version)]
 
     def _look_up(self, name: TableName, place: Span) -> Any:
         try:
@@ -175,7 +183,7 @@ class Sources:
     ) -> list[Edit]:
         name = relation.name
         view = self._stand_ins.get(name.key)
-        if view is None:
+        if view is None or (len(name.parts) > 1 and view.lower() in ctes):
             view = self._free_name(name, ctes)
             self._stand_ins[name.key] = view
             try:
@@ -185,20 +193,27 @@ class Sources:
                 raise
         if len(name.parts) == 1 and view.lower() == name.parts[0].lower():
             return []
-        replacement = TableName((view,)).to_sql()
-        if not relation.aliased and view.lower() != name.parts[-1].lower():
-            replacement += f" AS {TableName(name.parts[-1:]).to_sql()}"
-        return [
-            Edit(relation.start, relation.end, replacement),
-            *qualified_columns(self.session, query.text, name),
-        ]
+        edits = [Edit(relation.start, relation.end, TableName((view,)).to_sql())]
+        if view.lower() == name.parts[-1].lower():
+            return [*edits, *qualified_columns(self.session, query.text, name)]
+        return [*edits, *self._alias_edits(relation, query)]
+
+    def _alias_edits(self, relation: Relation, query: Span) -> list[Edit]:
+        """Keeps columns that are qualified by the table's own name resolvable once it is called otherwise."""
+        columns = qualified_columns(self.session, query.text, relation.name)
+        if relation.aliased:
+            return columns
+        alias = f" AS {TableName(relation.name.parts[-1:]).to_sql()}"
+        return [Edit(relation.alias_at, relation.alias_at, alias), *columns]
 
     def _free_name(self, name: TableName, ctes: set[str]) -> str:
-        """The table's own last name, unless a CTE of the query or another table already goes by it."""
+        """The table's own last name, unless a CTE of the query, another table or a caller's view goes by it."""
         candidate, number = name.parts[-1], 1
-        while (len(name.parts) > 1 and candidate.lower() in ctes) or self._taken.get(
-            candidate.lower(), name.key
-        ) != name.key:
+        while (
+            self._taken.get(candidate.lower(), name.key) != name.key
+            or (len(name.parts) > 1 and candidate.lower() in ctes)
+            or (len(name.parts) > 1 and self._is_temporary_view(TableName((candidate,))))
+        ):
             number += 1
             candidate = f"{name.parts[-1]}__{number}"
         self._taken[candidate.lower()] = name.key
@@ -231,17 +246,22 @@ class Sources:
             # A view's own names count from the schema in which it was made.
             self._use(catalog, TableName(tuple(namespace)).to_sql())
             name = view.desc().identifier().unquotedString()
-            return self.sql(Span.of(option(view.desc().viewText()), f"view {name}"))
+            frame = self.sql(Span.of(option(view.desc().viewText()), f"view {name}"))
         finally:
             self._use(here[0], TableName((here[1],)).to_sql())
+        # The view keeps the columns that it was made with, under the names that it gives them.
+        kept = seq(view.desc().viewQueryColumnNames()) or frame.columns
+        named = [attribute.name() for attribute in seq(view.output())]
+        return frame.select(*(frame[_quoted(old)].alias(new) for old, new in zip(kept, named, strict=True)))
 
     def _use(self, catalog: str, namespace: str) -> None:
         self.session.catalog.setCurrentCatalog(catalog)
         self.session.sql(f"USE {namespace}")
 
     def _is_temporary_view(self, name: TableName) -> bool:
+        """Whether the caller's session has a temporary view of that name: stand-ins are none of the caller's."""
         catalog = self.session._jsparkSession.sessionState().catalog()
-        return bool(catalog.getTempView(name.parts[0]).isDefined()) and name.key not in self._stand_ins
+        return bool(catalog.getTempView(name.parts[0]).isDefined()) and name.parts[0].lower() not in self._taken
 
     # -- analysis ------------------------------------------------------------------------------------------------------
 
@@ -254,6 +274,10 @@ class Sources:
         except PySparkException as error:
             raise _unresolvable(error, query) from error
         return frame
+
+
+def _quoted(name: str) -> str:
+    return TableName((name,)).to_sql()
 
 
 def _leaves(plan: Any) -> list[Any]:

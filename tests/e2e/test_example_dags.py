@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +14,134 @@ from deltalake import DeltaTable
 from tests.airflow_process import AirflowProcess
 from tests.compose import ROOT
 
-DAY = {"logical_date": "2026-03-10T00:00:00+00:00"}
-NEXT_DAY = {"logical_date": "2026-03-11T00:00:00+00:00"}
+DAGS = ROOT / "dags"
+MARCH_10, MARCH_11 = "2026-03-10T00:00:00+00:00", "2026-03-11T00:00:00+00:00"
+# The data is made once for all tests; the scheduled flow's own test runs the task that makes it.
+WITH_DATA: dict[str, Any] = {"logical_date": MARCH_10, "done": "data"}
 
 
 @pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> AirflowProcess:
-    return AirflowProcess.create(tmp_path_factory.mktemp("examples"))
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> AirflowProcess:
+    """An Airflow, and the rides that were reported up to the morning of March 10."""
+    airflow = AirflowProcess.create(tmp_path_factory.mktemp("examples"))
+    (result,) = airflow.run(DAGS / "example_daily_rides.py", {"logical_date": MARCH_10, "done": "daily_rides"})
+    assert result["state"] == "success", result["printed"][-6000:]
+    return airflow
 
 
 @pytest.fixture
-def airflow(migrated: AirflowProcess, tmp_path: Path) -> Iterator[AirflowProcess]:
-    """The migrated home, with tables of this test alone."""
-    yield migrated
+def airflow(prepared: AirflowProcess) -> AirflowProcess:
+    """The same, with no table but the sources."""
+    for table in prepared.tables.iterdir():
+        if table.name not in ("rides", "stations"):
+            shutil.rmtree(table)
+    return prepared
 
 
-def rows(root: Path, table: str) -> list[dict[str, Any]]:
-    found = DeltaTable(str(root / table)).to_pyarrow_table().to_pylist()
-    return sorted(found, key=lambda row: [str(value) for value in row.values()])
+def rows(airflow: AirflowProcess, table: str) -> list[tuple[Any, ...]]:
+    found = DeltaTable(str(airflow.tables / table)).to_pyarrow_table().to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+def daily(airflow: AirflowProcess, first: date, last: date | None = None, city: str | None = None) -> Any:
+    """What daily_rides should hold for these days, counted here in plain Python."""
+    cities = {station: city for station, city, _ in rows(airflow, "stations")}
+    totals: dict[tuple[date, str], tuple[int, Decimal]] = {}
+    for _, day, _, station, fare in rows(airflow, "rides"):
+        key = (day, cities[station])
+        count, fares = totals.get(key, (0, Decimal(0)))
+        totals[key] = (count + 1, fares + fare)
+    return sorted(
+        (*key, *total)
+        for key, total in totals.items()
+        if first <= key[0] and (last is None or key[0] <= last) and city in (None, key[1])
+    )
 
 
 @pytest.mark.matrix
 def test_the_scheduled_flow_takes_in_the_late_rides_of_the_next_day(airflow: AirflowProcess) -> None:
-    first, second = airflow.run(ROOT / "dags" / "example_daily_rides.py", DAY, NEXT_DAY)
-    print(first["printed"])
-    assert first["state"] == "success"
-    assert second["state"] == "success"
-    print(first["values"], second["values"])
-    print(len(rows(airflow.tables, "daily_rides")), rows(airflow.tables, "daily_rides")[:5])
+    before = daily(airflow, date(2026, 3, 3))
+    first, second = airflow.run(DAGS / "example_daily_rides.py", WITH_DATA, {"logical_date": MARCH_11})
+
+    assert (first["state"], second["state"]) == ("success", "success"), first["printed"][-6000:]
+    after = daily(airflow, date(2026, 3, 4))
+    assert [row for row in before if row[0] == date(2026, 3, 8)] != [row for row in after if row[0] == date(2026, 3, 8)]
+    kept = [row for row in before if row[0] == date(2026, 3, 3)]
+    assert rows(airflow, "daily_rides") == kept + after
+    summary = second["values"]["daily_rides"]["flows"]["daily_rides"]
+    assert summary["window"] == "(`ride_date` >= DATE '2026-03-04')"
+    assert (summary["rows_deleted"], summary["rows_written"]) == (24, len(after))
+
+
+def test_a_pipeline_runs_one_task_for_each_table(airflow: AirflowProcess) -> None:
+    (result,) = airflow.run(DAGS / "example_pipeline.py", WITH_DATA)
+
+    assert result["state"] == "success", result["printed"][-6000:]
+    window = daily(airflow, date(2026, 3, 3))
+    assert rows(airflow, "daily_rides") == window
+    revenue = rows(airflow, "station_revenue")
+    assert sum(row[2] for row in revenue) == sum(row[3] for row in window)
+    assert {row[0] for row in rows(airflow, "city_weeks")} == {date(2026, 3, 2), date(2026, 3, 9)}
+    assert sum(row[2] for row in rows(airflow, "city_weeks")) == sum(row[2] for row in window)
+
+
+def test_a_flow_runs_between_the_tasks_of_a_dag(airflow: AirflowProcess) -> None:
+    (result,) = airflow.run(DAGS / "example_in_a_dag.py", WITH_DATA)
+
+    assert result["state"] == "success", result["printed"][-6000:]
+    busy = rows(airflow, "busy_hours")
+    assert sum(row[2] for row in busy) == sum(row[2] for row in daily(airflow, date(2026, 3, 3)))
+    assert result["values"]["publish"] == (
+        f"{len(busy)} rows of busy_hours are new: (`ride_date` >= DATE '2026-03-03')"
+    )
+
+
+def test_a_backfill_replaces_the_range_of_the_form_and_refuses_the_rest(airflow: AirflowProcess) -> None:
+    form = {"flow_name": "daily_rides", "start": "2026-02-20", "end": "2026-02-22", "equals": {"city": "Basel"}}
+    refused = [
+        "1=1; DROP TABLE rides",
+        "ride_date IN (SELECT ride_date FROM rides)",
+        "ride_date = DATE '2026-02-20' /*",
+        "ride_date = '2026-02-20' OR '1'='1",
+        "reflect('java.lang.System', 'exit', 1) = ride_date",
+        "station_id = 1",
+    ]
+    runs = [
+        {"conf": {"overrides": [{"flow_name": "daily_rides", "predicate_override": p}], "refresh_selection": []}}
+        for p in refused
+    ]
+
+    good, *bad = airflow.run(
+        DAGS / "example_backfill.py",
+        *(
+            {**WITH_DATA, "logical_date": f"2026-03-{10 + n}T00:00:00+00:00", **run}
+            for n, run in enumerate([{"conf": form}, *runs])
+        ),
+    )
+
+    assert good["state"] == "success", good["printed"][-6000:]
+    assert rows(airflow, "daily_rides") == daily(airflow, date(2026, 2, 20), date(2026, 2, 21), "Basel")
+    assert good["values"]["backfill"]["flows"]["daily_rides"]["override"] is True
+    assert [run["state"] for run in bad] == ["failed"] * len(refused)
+    assert DeltaTable(str(airflow.tables / "daily_rides")).version() == 1
+
+
+def test_a_killed_spark_submit_is_an_error_and_the_table_is_as_it_was(airflow: AirflowProcess, tmp_path: Path) -> None:
+    (first,) = airflow.run(DAGS / "example_daily_rides.py", WITH_DATA)
+    before, version = rows(airflow, "daily_rides"), DeltaTable(str(airflow.tables / "daily_rides")).version()
+    # Real Spark, killed as soon as its driver has begun to read the request.
+    killer = tmp_path / "spark-submit"
+    real = shutil.which("spark-submit", path=airflow.environment()["PATH"])
+    killer.write_text(f'#!/bin/bash\n{real} "$@" & pid=$!\nsleep 8\nkill -9 $pid\nwait $pid\nkill -9 $$\n')
+    killer.chmod(0o755)
+
+    (killed,) = airflow.run(
+        DAGS / "example_daily_rides.py",
+        {**WITH_DATA, "logical_date": MARCH_11},
+        PATH=f"{tmp_path}:{airflow.environment()['PATH']}",
+    )
+
+    assert (first["state"], killed["state"]) == ("success", "failed")
+    assert "The Spark application ended without an outcome at " in killed["printed"]
+    assert rows(airflow, "daily_rides") == before
+    assert DeltaTable(str(airflow.tables / "daily_rides")).version() == version

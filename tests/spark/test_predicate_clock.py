@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from airflow_provider_replacewhere.predicates.casts import Now
 from airflow_provider_replacewhere.predicates.clock import Clock, fold_constants
-from airflow_provider_replacewhere.predicates.fold import Now
 from airflow_provider_replacewhere.predicates.nodes import Literal
 from airflow_provider_replacewhere.predicates.parse import parse
 from airflow_provider_replacewhere.predicates.render import to_sql

@@ -313,3 +313,17 @@ def test_a_connection_never_silently_becomes_yarn(
 
     assert message in result.error
     assert spark_submit.calls == []
+
+
+def test_a_task_that_takes_too_long_ends_its_application_and_is_recorded(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn
+) -> None:
+    spark_submit.leave(None, seconds=300)
+
+    result = dags.run(f'ReplaceWhereOperator(task_id="t", {FLOW}, execution_timeout=timedelta(seconds=4))')
+
+    assert result.state == "failed"
+    assert not spark_submit.is_running
+    (run,) = PredicateHistoryHook().runs()
+    assert str(run.status) == "failed"
+    assert "The task was ended: " in str(run.error)

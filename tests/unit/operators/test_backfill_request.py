@@ -78,7 +78,7 @@ def test_text_in_a_bound_stays_a_string_and_a_column_one_name(text: str) -> None
         ({"refresh_selection": ["nope"]}, "Its tables are daily, weekly."),
         ({"refresh_selection": [1]}, "refresh_selection is [1]."),
         ({"column": "d", "start": "2026-01-01"}, "Bounds are given, but not for which flow."),
-        ({"flow_name": "daily", "column": "d"}, "neither start nor end"),
+        ({"flow_name": "nope"}, "Its flows are daily, weekly."),
         ({"flow_name": "daily", "start": 1}, "no column"),
         ({"flow_name": "daily", "column": "d", "start": "2026-01-02", "end": "2026-01-02"}, "is empty"),
         ({"flow_name": "daily", "column": "d", "start": "2026-01-02", "end": 5}, "of different kinds"),
@@ -88,7 +88,7 @@ def test_text_in_a_bound_stays_a_string_and_a_column_one_name(text: str) -> None
         ({"statement": "DROP TABLE daily"}, "statement:1:"),
         ({"statement": "REFRESH STREAMING TABLE daily; DROP TABLE daily"}, "statement:1:"),
         ({"statement": "SET a = b"}, "something else than REFRESH STREAMING TABLE"),
-        ({"statement": "REFRESH STREAMING TABLE daily", "column": "d"}, "given in more than one way"),
+        ({"statement": "REFRESH STREAMING TABLE daily", "start": 1}, "given in more than one way"),
         ({"dry_run": "perhaps"}, "dry_run is 'perhaps'."),
     ],
 )
@@ -145,3 +145,12 @@ def test_flows_of_python_files_are_taken_at_their_word(tmp_path: Any) -> None:
     assert found == Asked(select=("revenue",), overrides=(Override("revenue", "`d` < DATE '2026-01-01'"),))
     with pytest.raises(RequestError, match="Name the tables"):
         read_backfill(dict.fromkeys(FIELDS) | {"full_refresh": True}, python)
+
+
+def test_a_form_may_name_flow_and_column_beforehand() -> None:
+    form = {"flow_name": "daily", "column": "d"}
+
+    assert asked(form) == Asked(select=("daily",))
+    assert asked(form | {"equals": {"city": "Basel"}}).overrides == (Override("daily", "`city` = 'Basel'"),)
+    overrides = [{"flow_name": "weekly", "predicate_override": "n > 1"}]
+    assert asked(form | {"overrides": overrides}) == Asked(overrides=(Override("weekly", "n > 1"),))

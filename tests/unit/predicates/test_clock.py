@@ -128,6 +128,26 @@ def test_what_is_not_deterministic_is_evaluated_once_and_recorded() -> None:
     assert not result.deterministic
 
 
+@pytest.mark.parametrize(
+    ("answer", "literal"),
+    [
+        ("CAST('0.25' AS DOUBLE)", "0.25D"),
+        ("CAST('1E-7' AS DOUBLE)", "1e-07D"),
+        ("CAST('NaN' AS DOUBLE)", "CAST('NaN' AS DOUBLE)"),
+        ("CAST('1.5' AS DECIMAL(10,2))", "1.50BD"),
+        ("CAST('12' AS BIGINT)", "12L"),
+        ("CAST('0.1' AS FLOAT)", "CAST('0.1' AS FLOAT)"),
+        ("CAST(NULL AS DOUBLE)", "CAST(NULL AS DOUBLE)"),
+        ("TIMESTAMP_NTZ '2026-01-01 10:00:00'", "TIMESTAMP_NTZ '2026-01-01 10:00:00'"),
+    ],
+)
+def test_an_answer_may_be_any_typed_literal(answer: str, literal: str) -> None:
+    assert (
+        freeze(parse("n > sqrt(4) OR m = 1"), NEW_YORK, lambda parts: [answer]).sql
+        == f"((`n` > {literal}) OR (`m` = 1))"
+    )
+
+
 @pytest.mark.parametrize("answer", ["id", "1 +", "sqrt(2)", "1; DROP TABLE t"])
 def test_an_answer_that_is_no_literal_is_refused(answer: str) -> None:
     with pytest.raises(PredicateError):

@@ -53,4 +53,7 @@ def test_a_value_of_another_type_is_refused(value: Value, type_: str) -> None:
 
 def test_null_keys_join_the_window() -> None:
     assert with_null_keys("(`d` > 1)", ["d"]) == "((`d` > 1)) OR (`d` IS NULL)"
+    assert with_null_keys("(`st`.`a` > 1)", ["st"]) == "((`st`.`a` > 1)) OR (`st`.`a` IS NULL)"
+    both = "((`st`.`a` > 1) AND (`st`.`b` > 1))"
+    assert with_null_keys(both, ["st"]) == f"({both}) OR (({both}) IS NULL)"
     assert with_null_keys("(`d` > `e`)", ["d", "e"]) == "((`d` > `e`)) OR (((`d` > `e`)) IS NULL)"

@@ -1,0 +1,359 @@
+"""The console command, as far as it needs no Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_replacewhere import __version__
+from airflow_provider_replacewhere.cli import main, verbs
+from airflow_provider_replacewhere.cli.show import table
+from airflow_provider_replacewhere.history.place import beside
+from airflow_provider_replacewhere.history.store import HistoryStore
+from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, Mode, RunReport
+from airflow_provider_replacewhere.planning.words import plain, reason
+
+FLOW = """\
+CREATE STREAMING TABLE daily_rides SCHEDULE EVERY 1 DAY
+FLOW REPLACE WHERE ride_date >= date_sub(current_date(), 7) BY NAME
+SELECT ride_date, count(*) AS rides FROM rides GROUP BY ALL;
+"""
+READER = """\
+CREATE STREAMING TABLE weeks FLOW REPLACE WHERE week >= '2026-01-01' BY NAME
+SELECT week, sum(rides) AS rides FROM daily_rides GROUP BY ALL;
+"""
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Path:
+    folder = tmp_path / "flows"
+    folder.mkdir()
+    # Alphabetically the reader comes first.
+    (folder / "a_weeks.sql").write_text(READER)
+    (folder / "rides.sql").write_text(FLOW)
+    return folder
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    status = main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def test_asking_for_help_brings_in_neither_spark_nor_a_database() -> None:
+    code = (
+        "import sys\n"
+        "from airflow_provider_replacewhere.cli import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit:\n    pass\n"
+        "heavy = {'pyspark', 'sqlglot', 'sqlalchemy', 'airflow'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "validate" in done.stdout
+
+
+def test_validating_sql_needs_no_spark(pipeline: Path) -> None:
+    code = (
+        "import sys\n"
+        "from airflow_provider_replacewhere.cli import main\n"
+        f"assert main(['validate', {str(pipeline)!r}]) == 0\n"
+        "heavy = {'pyspark', 'sqlalchemy', 'airflow'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"replacewhere {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ([], "VERB"),
+        (["erase"], "erase"),
+        (["validate"], "FILE"),
+        (["run", "a.sql", "--conf", "spark.x"], "'spark.x' is not key=value"),
+        (["run", "a.sql", "--conf", "=1"], "'=1' is not key=value"),
+        (["run", "a.sql", "--null-keys", "keep"], "keep"),
+        (["run", "a.sql", "--format", "yaml"], "yaml"),
+        (["history", "--limit", "many"], "many"),
+    ],
+)
+def test_arguments_that_cannot_be_read_end_with_status_2(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert named in capsys.readouterr().err
+
+
+def test_validate_shows_flows_in_the_order_in_which_they_run(
+    pipeline: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = command(capsys, "validate", pipeline)
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "2 flows, in the order in which they run:",
+        "",
+        "#  flow         schedule      replaces",
+        "1  daily_rides  EVERY 1 DAYS  where ride_date >= date_sub(current_date(), 7)",
+        "                              reads rides",
+        "2  weeks        -             where week >= '2026-01-01'",
+        "                              reads daily_rides",
+    ]
+
+
+def test_validate_as_json(pipeline: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = command(
+        capsys, "validate", pipeline / "rides.sql", "--format", "json", "--time-zone", "Asia/Tokyo"
+    )
+    assert status == 0
+    assert json.loads(out) == [
+        {
+            "flow": "daily_rides",
+            "target": "daily_rides",
+            "replace_where": "ride_date >= date_sub(current_date(), 7)",
+            "reads": ["rides"],
+            "schedule": "EVERY 1 DAYS",
+            "time_zone": "Asia/Tokyo",
+            "null_keys": "fail",
+            "declared_at": f"{pipeline / 'rides.sql'}:1:1",
+            "warnings": [],
+        }
+    ]
+
+
+def test_validate_shows_the_place_of_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "wrong.sql"
+    file.write_text("CREATE STREAMING TABLE t\nFLOW REPLACE WHERE d > '2026-01-01'\nSELECT d FROM s;\n")
+    status, out, err = command(capsys, "validate", file)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"replacewhere validate: {file}:3:1: BY NAME is missing")
+    assert "  3 | SELECT d FROM s;\n    | ^^^^^^" in err
+
+
+def test_validate_warns_where_the_work_cannot_be_kept_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "totals.sql"
+    file.write_text(
+        "CREATE STREAMING TABLE t FLOW REPLACE WHERE n > 1 BY NAME SELECT d, count(*) AS n FROM s GROUP BY d"
+    )
+    status, out, _ = command(capsys, "validate", file)
+    assert status == 0
+    assert f"\n\nwarning: {file}:1:45: " in out
+
+
+def test_a_pipeline_that_is_wrong_as_a_whole_is_refused(pipeline: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (pipeline / "again.sql").write_text(FLOW)
+    status, _, err = command(capsys, "validate", pipeline)
+    assert status == 2
+    assert "daily_rides is declared twice" in err
+
+
+def test_a_file_without_flows_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "empty.sql"
+    file.write_text("-- nothing yet\n")
+    status, _, err = command(capsys, "validate", file)
+    assert status == 2
+    assert "declares no flow" in err
+
+
+def test_json_output_is_json_also_when_the_input_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = command(capsys, "run", tmp_path / "missing.sql", "--format", "json")
+    assert status == 2
+    assert json.loads(out)["error"]["type"] == "DefinitionError"
+    assert "missing.sql" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ([], "The backfill has no range"),
+        (["--where", "d > '2026-01-01'", "--column", "d"], "given twice"),
+        (["--start", "2026-01-01"], "no column"),
+        (["--column", "d"], "neither start nor end"),
+        (["--column", "d", "--start", "2026-01-02", "--end", "2026-01-02"], "is empty"),
+        (["--column", "d", "--start", "soon", "--column-type", "date"], "no date"),
+    ],
+)
+def test_a_backfill_without_a_clear_range_is_refused_before_spark_starts(
+    arguments: list[str], named: str, pipeline: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = command(capsys, "backfill", pipeline / "rides.sql", "--root", pipeline, *arguments)
+    assert status == 2
+    assert named in err
+
+
+def test_a_backfill_of_several_flows_wants_to_know_which(pipeline: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = command(capsys, "backfill", pipeline, "--root", pipeline, "--where", "d > '2026-01-01'")
+    assert status == 2
+    assert "the flows are weeks, daily_rides" in err
+
+
+@pytest.mark.parametrize(("option", "value"), [("--as-of", "tomorrow"), ("--time-zone", "Mars/Olympus")])
+def test_an_instant_or_zone_that_is_none_is_refused(
+    option: str, value: str, pipeline: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = command(capsys, "plan", pipeline, "--root", pipeline, option, value)
+    assert status == 2
+    assert value in err
+
+
+def test_typed_bounds_become_literals_never_sql() -> None:
+    options = SimpleNamespace(where=None, column="d`; DROP", start="1' OR '1'='1", end=None, column_type=None)
+    assert verbs._override(options) == r"`d``; DROP` >= '1\' OR \'1\'=\'1'"  # type: ignore[arg-type]
+
+
+# -- history ----------------------------------------------------------------------------------------------------------
+
+
+def report(run_id: str, **changes: Any) -> RunReport:
+    values: dict[str, Any] = {
+        "flow": "daily_rides",
+        "target": "daily_rides",
+        "run_id": run_id,
+        "mode": Mode.FULL_RECOMPUTE,
+        "reasons": ({"reason": "FIRST_REFRESH"},),
+        "window": "(`ride_date` >= DATE '2026-03-03')",
+        "replaced": "(`ride_date` >= DATE '2026-03-03')",
+        "as_of": "2026-03-10T00:00:00+00:00",
+        "time_zone": "UTC",
+        "predicate": "ride_date >= date_sub(current_date(), 7)",
+        "override": False,
+        "definition_hash": "h",
+        "source_versions": {"rides": 4},
+        "target_version": 1,
+        "rows_deleted": 0,
+        "rows_written": 1200,
+        "rows_unchanged": None,
+        "bytes_written": 9000,
+        "planning_information": {},
+        "token": "t",
+        "started_at": "2026-03-10T00:00:00+00:00",
+        "finished_at": "2026-03-10T00:00:09+00:00",
+    }
+    return RunReport(**{**values, **changes})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    store = HistoryStore(beside(tmp_path))
+    store.record_outcome(JobOutcome("a", (report("a/daily_rides"),)))
+    store.record_outcome(JobOutcome("b", (report("b/weeks", flow="weeks", target="weeks", override=True),)))
+    now = datetime.now(UTC).isoformat()
+    error = {"type": "WriteError", "retryable": False, "message": "Delta refused the rows.\nA row does not belong."}
+    store.record_outcome(
+        JobOutcome("c", (), (Failure("daily_rides", "daily_rides", "c/daily_rides", error, now, now),))
+    )
+    return tmp_path
+
+
+def test_history_lists_runs_newest_first(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = command(capsys, "history", "--root", root)
+    assert status == 0
+    head, *rows = [line.split() for line in out.splitlines() if re.match("run| +[0-9] ", line)]
+    assert head == ["run", "started", "(UTC)", "table", "outcome", "removed", "written", "window"]
+    assert [row[0] for row in rows] == ["3", "2", "1"]
+    assert rows[0][3:] == ["daily_rides", "failed", "-", "-", "Delta", "refused", "the", "rows."]
+    assert rows[2][3:] == ["daily_rides", "FULL_RECOMPUTE", "0", "1,200", "ride_date", ">=", "DATE", "'2026-03-03'"]
+    assert "(override)" in out
+
+
+def test_history_of_one_table_and_at_most_so_many(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = command(capsys, "history", "--root", root, "--target", "DAILY_RIDES", "--format", "json")
+    assert [run["run_id"] for run in json.loads(out)] == ["c/daily_rides", "a/daily_rides"]
+    _, out, _ = command(capsys, "history", "--root", root, "--limit", "1", "--format", "json")
+    assert [run["run_id"] for run in json.loads(out)] == ["c/daily_rides"]
+
+
+@pytest.mark.parametrize("wanted", ["1", "a/daily_rides"])
+def test_one_run_in_detail_by_number_or_id(wanted: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = command(capsys, "history", "--root", root, "--run", wanted)
+    assert status == 0
+    lines = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
+    assert lines["run"] == "1, a/daily_rides"
+    assert lines["predicate"] == "ride_date >= date_sub(current_date(), 7)"
+    assert lines["why"] == "FIRST_REFRESH"
+    assert lines["rows"] == "0 removed, 1,200 written"
+    assert lines["sources"] == "rides at version 4"
+
+
+def test_a_failed_run_shows_its_whole_error(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = command(capsys, "history", "--root", root, "--run", "3")
+    assert out.endswith("\n\nDelta refused the rows.\nA row does not belong.\n")
+
+
+@pytest.mark.parametrize("arguments", [["--run", "99"], ["--run", "nobody"], ["--limit", "0"]])
+def test_a_run_that_is_not_there_is_wrong_input(
+    arguments: list[str], root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = command(capsys, "history", "--root", root, *arguments)
+    assert status == 2
+    assert arguments[1] in err
+
+
+def test_a_history_without_a_place_is_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = command(capsys, "history")
+    assert status == 2
+    assert "has no place" in err
+
+
+# -- what is printed --------------------------------------------------------------------------------------------------
+
+
+def test_a_table_is_never_wider_than_asked() -> None:
+    lines = table(["table", "n", "window"], [["t", "1", "word " * 60], ["longer", "22", "a\nb"]], width=60)
+    assert max(map(len, lines)) <= 60
+    assert lines[0] == "table    n  window"
+    assert lines[-2:] == ["longer  22  a", "            b"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("(`d` >= DATE '2026-01-01')", "d >= DATE '2026-01-01'"),
+        ("((`a` = 1) AND (`b` = 2))", "(a = 1) AND (b = 2)"),
+        ("(`a` = 1) OR (`a` IS NULL)", "(a = 1) OR (a IS NULL)"),
+        ("(`two words` = ')')", "`two words` = ')'"),
+        ("(`a` = '(') OR (`b` = ')')", "(a = '(') OR (b = ')')"),
+        ("TRUE", "TRUE"),
+    ],
+)
+def test_sql_for_the_eye_means_the_same(sql: str, shown: str) -> None:
+    assert plain(sql) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"reason": "FIRST_REFRESH"}, "FIRST_REFRESH"),
+        (
+            {"reason": "SOURCE_CHANGED", "table": "rides", "from_version": 3, "to_version": 4},
+            "SOURCE_CHANGED (rides: version 4, was 3)",
+        ),
+        (
+            {"reason": "SOURCE_CHANGED", "table": "rides", "from_version": None, "to_version": 4},
+            "SOURCE_CHANGED (rides: version 4)",
+        ),
+        ({"reason": "SOURCE_NOT_VERSIONED", "table": "raw"}, "SOURCE_NOT_VERSIONED (raw)"),
+        ({"reason": "PREDICATE_OVERRIDE", "predicate": "d > 1"}, "PREDICATE_OVERRIDE"),
+    ],
+)
+def test_a_reason_carries_what_is_behind_it(value: dict[str, Any], shown: str) -> None:
+    assert reason(value) == shown

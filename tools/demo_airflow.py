@@ -1,0 +1,117 @@
+"""A throw-away Airflow for the demo: one folder, an SQLite database, no service; everything it says goes to one log."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCAL_SPARK = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
+
+
+class DemoError(Exception):
+    """The demo cannot go on; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class ThrowAwayAirflow:
+    """An ``AIRFLOW_HOME`` below ``folder``, its log, and the folder of the tables that its Dags write."""
+
+    folder: Path
+
+    @classmethod
+    def create(cls, folder: Path) -> ThrowAwayAirflow:
+        """A fresh home, with the metadata database of an earlier demo's first migration where there is one.
+
+        :raises DemoError: Java is missing, or Airflow's own tables cannot be made
+        """
+        airflow = cls(folder)
+        airflow._check_java()
+        for old in (airflow.home, airflow.tables):
+            shutil.rmtree(old, ignore_errors=True)
+        airflow.home.mkdir(parents=True)
+        airflow.log.write_text("")
+        empty = folder / f"airflow-{version('apache-airflow')}.db"
+        if not empty.exists():
+            airflow._run("db", "migrate")
+            part = empty.with_suffix(".part")
+            shutil.copyfile(airflow.home / "airflow.db", part)
+            part.replace(empty)
+        shutil.copyfile(empty, airflow.home / "airflow.db")
+        return airflow
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "airflow"
+
+    @property
+    def tables(self) -> Path:
+        return self.folder / "tables"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "demo.log"
+
+    @property
+    def history_url(self) -> str:
+        """Where the provider keeps its history when it has no connection."""
+        return f"sqlite:///{self.home / 'replacewhere' / 'history.db'}"
+
+    def run_dag(self, dag_id: str, day: date, conf: Mapping[str, object] | None = None) -> None:
+        """Run a Dag of ``dags/`` for one day, all its tasks one after another.
+
+        :raises DemoError: a task failed
+        """
+        self._run(*dags_test(dag_id, day, conf))
+
+    def _run(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "airflow", *arguments]
+        with self.log.open("a") as log:
+            print("\n$ airflow", *arguments, file=log, flush=True)
+            # A session of its own, so that an interrupt ends Airflow, spark-submit and the JVM together.
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log, start_new_session=True
+            )
+            try:
+                status = process.wait()
+            except BaseException:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
+                raise
+        if status != 0:
+            raise DemoError(f"`airflow {' '.join(arguments)}` failed with exit status {status}.")
+
+    def _environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "REPLACEWHERE", "SPARK_"))}
+        return kept | {
+            "AIRFLOW_HOME": str(self.home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}",
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(LOCAL_SPARK),
+            # This environment's spark-submit before any other.
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PYSPARK_PYTHON": sys.executable,
+            "REPLACEWHERE_ROOT": str(self.tables),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            # Each JVM lives for seconds: it is not worth optimising.
+            "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        }
+
+    def _check_java(self) -> None:
+        if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+            raise DemoError("There is no `java` on PATH. Spark 4 needs Java 17: install it, then run this again.")
+
+
+def dags_test(dag_id: str, day: date, conf: Mapping[str, object] | None = None) -> list[str]:
+    """The words behind ``airflow`` that run a Dag for one day."""
+    return ["dags", "test", dag_id, day.isoformat(), *(["--conf", json.dumps(conf)] if conf else [])]
