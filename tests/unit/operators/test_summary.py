@@ -27,8 +27,8 @@ def test_a_run_is_told_in_a_few_lines() -> None:
     assert report_lines(told) == [
         "daily: replaced its window (FULL_RECOMPUTE)",
         "  why            FIRST_REFRESH",
-        "  window         (`d` >= DATE '2026-03-01')  (override)",
-        "  replaced       (`d` = DATE '2026-03-02')",
+        "  window         d >= DATE '2026-03-01'  (override)",
+        "  replaced       d = DATE '2026-03-02'",
         "  rows           10 removed, 1,200 written",
         "  version        3, token token of app-1/daily",
         "  sources        rides@7, zones",
@@ -41,8 +41,8 @@ def test_a_run_that_wrote_nothing_says_so() -> None:
     told = report(target="daily", mode=Mode.NO_OP, reasons=(), replaced=None, source_versions={})
     assert report_lines(told) == [
         "daily: nothing to do (NO_OP)",
-        "  why            as asked",
-        "  window         (`d` >= DATE '2026-03-01')",
+        "  why            the ledger proves the whole window fresh",
+        "  window         d >= DATE '2026-03-01'",
         "  sources        none",
     ]
 
