@@ -62,6 +62,8 @@ def freeze_window(frame: DataFrame, predicate: Span, clock: Clock, null_keys: Nu
     _check_with_spark(frame, frozen.sql, predicate)
     sql = with_null_keys(frozen.sql, frozen.columns) if null_keys == "include" else frozen.sql
     region = parse_predicate(sql, columns, clock.time_zone)
+    if region.is_everything:
+        raise _always_true(predicate)
     return Window(
         # An empty region (the first day of a month-to-date window) has no condition of its own but FALSE.
         sql=region.to_sql() if region.is_exact and not region.is_empty else sql,
@@ -120,12 +122,16 @@ def _check_with_spark(frame: DataFrame, sql: str, predicate: Span) -> None:
             span=predicate,
         )
     if folded == "LogicalRDD":
-        raise PredicateError(
-            "The predicate is TRUE for every row, so that the whole table would be replaced.",
-            hint="To replace the whole table ask for a full refresh.",
-            span=predicate,
-        )
+        raise _always_true(predicate)
     if folded == "LocalRelation":
         raise PredicateError(
             "The predicate is TRUE for no row at all.", hint="Check its bounds for a contradiction.", span=predicate
         )
+
+
+def _always_true(predicate: Span) -> PredicateError:
+    return PredicateError(
+        "The predicate is TRUE for every row, so that the whole table would be replaced.",
+        hint="To replace the whole table ask for a full refresh.",
+        span=predicate,
+    )
