@@ -90,15 +90,15 @@ def parse_commit(version: int, text: str) -> LogCommit:
     """
     try:
         actions = [json.loads(line) for line in text.split("\n") if line.strip()]
-        info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         added = [_file(action["add"]) for action in actions if _changes_rows(action, "add")]
         removed = [_file(action["remove"]) for action in actions if _changes_rows(action, "remove")]
         changes_metadata = any("metaData" in action for action in actions)
         operation = str(info.get("operation", ""))
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"commit {version} is not in the form of a Delta log: {error}") from error
-    if not actions:
-        raise ValueError(f"commit {version} is empty")
+    if not actions or not all(isinstance(action, dict) for action in actions):
+        raise ValueError(f"commit {version} holds no actions")
     return LogCommit(
         version=version,
         operation=operation,

@@ -108,7 +108,23 @@ class Values:
         return self.intersect(other.complement())
 
     def contains(self, other: Values) -> bool:
-        return self.intersect(other) == other
+        return (self.null or not other.null) and all(self._holds(*interval) for interval in other.intervals)
+
+    def _holds(self, low: Key | None, high: Key | None) -> bool:
+        # Ranges of a set never touch, so only the last one that starts in time can hold the other whole.
+        if low is None:
+            number = 0 if self.intervals and self.intervals[0][0] is None else -1
+        else:
+            open_start = len(self.intervals) - len(self._starts)
+            number = bisect_right(self._starts, low) + open_start - 1
+        if number < 0:
+            return False
+        end = self.intervals[number][1]
+        return end is None or (high is not None and _le(high, end))
+
+    @cached_property
+    def _starts(self) -> list[Key]:
+        return [low for low, _ in self.intervals if low is not None]
 
     def not_null(self) -> Values:
         return Values(self.domain, self.intervals)
