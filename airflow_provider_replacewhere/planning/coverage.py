@@ -156,8 +156,12 @@ class Coverage:
         return gap
 
     def comparable(self, window: Region) -> tuple[Fragment, ...]:
-        """The fragments whose columns have the types that they have in the window."""
-        return tuple(fragment for fragment in self.fragments if _same_types(fragment.region, window))
+        """The fragments that may reach into a window, and whose columns have the types that they have there."""
+        return tuple(
+            fragment
+            for fragment in self.fragments
+            if not fragment.region.is_apart(window) and _same_types(fragment.region, window)
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -182,6 +186,9 @@ def fold(entries: Iterable[tuple[int, Entry]], start: Coverage = Coverage()) -> 
 
 def _uncovered(fragments: Iterable[Fragment], region: Region) -> Iterable[Fragment]:
     for fragment in fragments:
+        if fragment.region.is_apart(region):
+            yield fragment
+            continue
         if not _same_types(fragment.region, region):
             continue  # a column has another type now: nothing is known of the rows that the fragment spoke of
         rest = fragment.region.subtract(region)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -11,7 +12,7 @@ from airflow_provider_replacewhere.errors import PredicateError
 from airflow_provider_replacewhere.predicates.boxes import Box, Path, canonical, combine
 from airflow_provider_replacewhere.predicates.domains import Key
 from airflow_provider_replacewhere.predicates.render import quoted
-from airflow_provider_replacewhere.predicates.values import Interval, Values
+from airflow_provider_replacewhere.predicates.values import Extent, Interval, Values
 
 REGION_VERSION = 1
 
@@ -127,12 +128,28 @@ class Region:
         """Whether a row may be in both; False only if it is certain that there is none."""
         return not self.intersect(other).is_empty
 
+    def is_apart(self, other: Region) -> bool:
+        """Whether the first and last values of some column show that no row is in both: quick, and often enough."""
+        if not self.parts or not other.parts:
+            return True
+        theirs = other._extents
+        return any(path in theirs and extent.is_apart(theirs[path]) for path, extent in self._extents.items())
+
+    @cached_property
+    def _extents(self) -> Mapping[Path, Extent]:
+        """From the first to the last value of each column that all boxes bound."""
+        first, *others = (box.by_path for box in self.boxes)
+        common = [path for path in first if all(path in box for box in others)]
+        return {path: Extent.around([first[path], *(box[path] for box in others)]) for path in common}
+
     # -- the algebra
 
     def union(self, other: Region) -> Region:
         return _region((*self.parts, *other.parts))
 
     def intersect(self, other: Region) -> Region:
+        if self.is_apart(other):
+            return Region()
         return _region(
             Part(
                 combine(mine.boxes, theirs.boxes, lambda a, b: a and b),
@@ -143,6 +160,8 @@ class Region:
 
     def subtract(self, other: Region) -> Region:
         """The rows that are not in the other; with an opaque condition in the other, some that are."""
+        if self.is_apart(other):
+            return self
         return _region(_without(part, other.parts) for part in self.parts)
 
     # -- fewer boxes

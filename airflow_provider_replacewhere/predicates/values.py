@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 from airflow_provider_replacewhere.predicates.domains import Domain, Key
@@ -182,9 +182,47 @@ class Values:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Values:
-        domain = Domain.of(value["type"])
+        domain = _domain(value["type"])
         decode = domain.key_from_json
-        return cls.of(domain, [(decode(low), decode(high)) for low, high in value["ranges"]], bool(value["null"]))
+        intervals = tuple((decode(low), decode(high)) for low, high in value["ranges"])
+        return cls(domain, intervals, bool(value["null"]))
+
+
+@lru_cache(maxsize=256)
+def _domain(type_: str) -> Domain:
+    """One object for each type: thousands of sets are read from one document."""
+    return Domain.of(type_)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The range from the first to the last of some values; ``null`` and ``any`` tell which of NULL and others there are."""
+
+    domain: Domain
+    low: Key | None
+    high: Key | None
+    null: bool
+    any: bool
+
+    @classmethod
+    def around(cls, sets: Sequence[Values]) -> Extent:
+        ends = [(values.intervals[0][0], values.intervals[-1][1]) for values in sets if values.intervals]
+        lows, highs = [low for low, _ in ends if low is not None], [high for _, high in ends if high is not None]
+        return cls(
+            domain=sets[0].domain,
+            low=min(lows) if lows and len(lows) == len(ends) else None,  # type: ignore[type-var]  # keys of one domain
+            high=max(highs) if highs and len(highs) == len(ends) else None,  # type: ignore[type-var]
+            null=any(values.null for values in sets),
+            any=bool(ends),
+        )
+
+    def is_apart(self, other: Extent) -> bool:
+        """Whether the two certainly have no value in common."""
+        if (self.null and other.null) or (self.domain is not other.domain and self.domain != other.domain):
+            return False
+        if not self.any or not other.any:
+            return True
+        return _is_empty(self.low, other.high) or _is_empty(other.low, self.high)
 
 
 def _le(a: Key, b: Key) -> bool:

@@ -6,17 +6,29 @@ import hashlib
 import re
 import sys
 import sysconfig
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.flows.model import Flow
-from airflow_provider_replacewhere.spark.jvm import class_name, option, scala_object, seq, subexpressions, walk
+from airflow_provider_replacewhere.spark.jvm import (
+    class_name,
+    expressions,
+    option,
+    scala_object,
+    seq,
+    subexpressions,
+    walk,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _OWN = ("airflow_provider_replacewhere", "pyspark", "py4j", "sqlglot", "__main__")
+
+# ``none#3``, ``scalar-subquery#12``, and CTEs, which carry their number without the sign.
+_IDS = re.compile(r"(#|CTERelation(?:Def|Ref) )(\d+)")
 
 # Settings that change what the same plan means.
 MEANING = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
@@ -39,8 +51,8 @@ def definition_hash(frame: DataFrame, flow: Flow, python_files: Iterable[str]) -
     plan = inline.apply(frame._jdf.queryExecution().analyzed())
     functions = _python_functions(plan)
     parts = [
-        # Expression ids are numbered anew by canonicalization, except in a few nodes that print them with their type.
-        re.sub(r"#\d+L?", "#", plan.canonicalized().toString()),
+        _numbered_anew(plan.canonicalized().toString()),
+        *_unseen_code(plan),
         *(_leaf(node) for node in walk(plan) if not seq(node.children())),
         frame.schema.json(),
         *(f"{key}={frame.sparkSession.conf.get(key)}" for key in MEANING),
@@ -50,6 +62,31 @@ def definition_hash(frame: DataFrame, flow: Flow, python_files: Iterable[str]) -
         *(_helper_sources() if functions else ()),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _numbered_anew(text: str) -> str:
+    """A plan's text with its ids numbered by their first appearance.
+
+    Ids tell columns apart, so they stay; but some come from counters of the whole JVM and would differ with every run.
+    """
+    numbers: dict[tuple[bool, str], int] = {}
+
+    def anew(found: re.Match[str]) -> str:
+        return f"{found[1]}{numbers.setdefault((found[1] == '#', found[2]), len(numbers))}"
+
+    return re.sub(_IDS, anew, text)
+
+
+def _unseen_code(plan: Any) -> list[str]:
+    """Something new each time for a plan that calls functions of jars: no plan shows when their code changes."""
+    calls = any(
+        re.match(r"ScalaUDF|ScalaAggregator|ScalaUDAF|Hive\w*(Function|UDF|UDAF)", n) for n in _class_names(plan)
+    )
+    return [uuid.uuid4().hex] if calls else []
+
+
+def _class_names(plan: Any) -> Iterator[str]:
+    return map(class_name, expressions(plan))
 
 
 def _python_functions(plan: Any) -> list[str]:

@@ -16,7 +16,8 @@ import pytest
 from airflow_provider_replacewhere.errors import ReplaceWhereError
 from airflow_provider_replacewhere.local import LocalSession
 from airflow_provider_replacewhere.planning.report import RunReport
-from airflow_provider_replacewhere.spark.target import commit_info
+from airflow_provider_replacewhere.planning.changes import parse_commit
+from airflow_provider_replacewhere.spark.log import commit_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,7 +106,10 @@ class Lake:
 
     def commit(self, table: str, version: int | None = None) -> dict[str, Any]:
         """The ``commitInfo`` of a commit; of the newest unless a version is named."""
-        return commit_info(self.spark, str(self.path(table)), self.version(table) if version is None else version)
+        number = self.version(table) if version is None else version
+        text = commit_text(self.spark, str(self.path(table)), number)
+        assert text is not None
+        return dict(parse_commit(number, text).info)
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,106 @@
+"""The definition hash: equal where the answer cannot differ, different wherever it can."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_replacewhere.flows.model import Flow, Table, TableName
+from airflow_provider_replacewhere.spark.definition import definition_hash
+from airflow_provider_replacewhere.text import Span
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SAME = {
+    "layout and comments": (
+        "SELECT d, sum(a) AS x FROM t GROUP BY d",
+        "select d, -- days\n  SUM(a) as x\nfrom t group by d",
+    ),
+    "aliases of tables": ("SELECT t.d, t.a FROM t", "SELECT q.d, q.a FROM t AS q"),
+    "hints": ("SELECT t.d FROM t JOIN u ON t.a = u.k", "SELECT /*+ BROADCAST(u) */ t.d FROM t JOIN u ON t.a = u.k"),
+    "a CTE": ("WITH c AS (SELECT d, a FROM t) SELECT * FROM c", "WITH c AS (SELECT d, a FROM t) SELECT * FROM c"),
+    "a CTE read twice": (
+        "WITH c AS (SELECT d, a FROM t) SELECT * FROM c UNION ALL SELECT * FROM c",
+        "with c as (select d, a from t) select * from c union all select * from c",
+    ),
+    "a scalar subquery": (
+        "SELECT d, (SELECT max(k) FROM u) AS m FROM t",
+        "select d, (select max(k) from u) as m from t",
+    ),
+    "a lambda": (
+        "SELECT d, transform(array(a), x -> x + b) y FROM t",
+        "SELECT d, transform(array(a), z -> z + b) y FROM t",
+    ),
+    "a window": (
+        "SELECT d, sum(a) OVER (PARTITION BY d ORDER BY b) s FROM t",
+        "select d, sum(a) over (partition by d order by b) s from t",
+    ),
+    "a struct": ("SELECT d, struct(a, b) s FROM t", "select d, struct(a, b) s from t"),
+}
+DIFFERENT = {
+    "the column that is summed": ("SELECT d, sum(a) AS x FROM t GROUP BY d", "SELECT d, sum(b) AS x FROM t GROUP BY d"),
+    "the column that is filtered": ("SELECT d, a FROM t WHERE a > 1", "SELECT d, a FROM t WHERE b > 1"),
+    "a constant": ("SELECT d, a FROM t WHERE a > 1", "SELECT d, a FROM t WHERE a > 2"),
+    "the columns of a join": ("SELECT t.d FROM t JOIN u ON t.a = u.k", "SELECT t.d FROM t JOIN u ON t.b = u.k"),
+    "the kind of join": ("SELECT t.d FROM t JOIN u ON t.a = u.k", "SELECT t.d FROM t LEFT JOIN u ON t.a = u.k"),
+    "columns that change places": ("SELECT a AS x, b AS y FROM t", "SELECT b AS x, a AS y FROM t"),
+    "the columns of a CTE": (
+        "WITH c AS (SELECT a, b FROM t) SELECT a AS x FROM c",
+        "WITH c AS (SELECT a, b FROM t) SELECT b AS x FROM c",
+    ),
+    "which CTE is read": (
+        "WITH c AS (SELECT a FROM t), e AS (SELECT a FROM t WHERE b > 0) SELECT c.a FROM c JOIN e ON c.a = e.a",
+        "WITH c AS (SELECT a FROM t), e AS (SELECT a FROM t WHERE b > 0) SELECT c.a FROM c JOIN c AS e ON c.a = e.a",
+    ),
+    "the table": ("SELECT a FROM t", "SELECT a FROM same_columns"),
+    "the order of a window": (
+        "SELECT d, sum(a) OVER (PARTITION BY d ORDER BY a) s FROM t",
+        "SELECT d, sum(a) OVER (PARTITION BY d ORDER BY b) s FROM t",
+    ),
+    "what a lambda captures": (
+        "SELECT transform(array(a), x -> x + a) y FROM t",
+        "SELECT transform(array(a), x -> x + b) y FROM t",
+    ),
+    "what a subquery gives": (
+        "SELECT d, (SELECT max(k) FROM u) AS m FROM t",
+        "SELECT d, (SELECT max(w) FROM u) AS m FROM t",
+    ),
+    "the type of a cast": ("SELECT CAST(a AS BIGINT) AS x FROM t", "SELECT CAST(a AS DECIMAL(20, 0)) AS x FROM t"),
+    "the name of a column": ("SELECT a AS x FROM t", "SELECT a AS y FROM t"),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Delta tables, as temporary views: their columns a and b, k and w are of one type."""
+    root = tmp_path_factory.mktemp("definition")
+    shapes = {"t": "d date, a int, b int", "same_columns": "d date, a int, b int", "u": "k int, w int"}
+    for name, columns in shapes.items():
+        spark.createDataFrame([], columns).write.format("delta").save(str(root / name))
+        spark.read.format("delta").load(str(root / name)).createOrReplaceTempView(name)
+
+
+def hashed(spark: SparkSession, query: str) -> str:
+    flow = Flow("f", Table(TableName(("f",))), Span.of("d > 1", "predicate"), Span.of(query, "query"))
+    return definition_hash(spark.sql(query), flow, ())
+
+
+@pytest.mark.parametrize("queries", SAME.values(), ids=SAME)
+def test_what_cannot_change_the_answer_does_not_count(spark: SparkSession, queries: tuple[str, str]) -> None:
+    assert hashed(spark, queries[0]) == hashed(spark, queries[1])
+
+
+@pytest.mark.parametrize("queries", DIFFERENT.values(), ids=DIFFERENT)
+def test_what_can_change_the_answer_counts(spark: SparkSession, queries: tuple[str, str]) -> None:
+    assert hashed(spark, queries[0]) != hashed(spark, queries[1])
+
+
+def test_a_function_of_a_jar_is_never_the_same_definition(spark: SparkSession) -> None:
+    from pyspark.ml.functions import array_to_vector
+
+    # One of Spark's own that is written in Scala, as a user's would be.
+    frame = spark.sql("SELECT array(CAST(a AS DOUBLE)) AS x FROM t").select(array_to_vector("x"))
+    flow = Flow("f", Table(TableName(("f",))), Span.of("d > 1", "predicate"))
+    assert definition_hash(frame, flow, ()) != definition_hash(frame, flow, ())
