@@ -27,6 +27,7 @@ from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
 if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.providers.common.compat.sdk import Context
 
 
@@ -145,6 +146,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.exchange = exchange
         self.history_conn_id = history_conn_id
         self.plan_only = dry_run
+        self._sent: tuple[Path, Path] | None = None
         # From Airflow 3.3 on, a durable task that is retried reconnects to its application and returns nothing, and one
         # that is cleared finds its finished application and does nothing at all. So each try submits, if not told else.
         self.durable = durable
@@ -238,9 +240,9 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.application = str(code.application)
         # Only a name goes on the command line, which Airflow and Spark both log.
         self.application_args = [exchange.request_file.name]
-        self.files = _joined(self.files, exchange.request_file)
-        self.py_files = _joined(self.py_files, code.archive)
         self.conf = with_delta(self.conf, self.properties_file)
+        self._sent = (exchange.request_file, code.archive)
+        self._hook = None
         # Airflow 2 takes a parent's execute that a subclass calls for a nested operator, and warns of it or refuses it.
         submit = getattr(SparkSubmitOperator.execute, "__wrapped__", SparkSubmitOperator.execute)
         try:
@@ -252,6 +254,19 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             except SubmitError as missing:
                 raise missing from failure
         return exchange.outcome()
+
+    def _get_hook(self) -> SparkSubmitHook:
+        """The parent's hook, which sends our files beside the user's.
+
+        The attributes stay what the user gave: ``dag.test`` tries one operator object again and again.
+        """
+        given = self.files, self.py_files
+        if self._sent is not None:
+            self.files, self.py_files = (_joined(*pair) for pair in zip(given, self._sent, strict=True))
+        try:
+            return super()._get_hook()
+        finally:
+            self.files, self.py_files = given
 
     def _tell(self, context: Context, outcome: JobOutcome) -> None:
         for report in outcome.reports:

@@ -151,6 +151,7 @@ def test_a_transient_error_is_left_to_the_retries(dags: DagFolder, spark_submit:
     first, second = spark_submit.calls
     assert first.request["run_id"] != second.request["run_id"]
     assert first.request["as_of"] == second.request["as_of"]
+    assert second.value("--files").count("request-") == 1, "the first try's files are gone"
 
 
 def test_what_ended_well_before_a_failure_is_recorded(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
