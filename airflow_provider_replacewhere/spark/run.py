@@ -31,10 +31,10 @@ from airflow_provider_replacewhere.spark import python_files
 from airflow_provider_replacewhere.spark.definition import definition_hash
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
 from airflow_provider_replacewhere.spark.pipeline import substituted
-from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit
+from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit, require_unique, same_columns
 from airflow_provider_replacewhere.spark.session import flow_session, refuse_running_clocks
 from airflow_provider_replacewhere.spark.sources import Sources
-from airflow_provider_replacewhere.spark.target import RESET_ALLOWED, Commit, State, Target
+from airflow_provider_replacewhere.spark.target import EVERYTHING, RESET_ALLOWED, Commit, Layout, State, Target
 from airflow_provider_replacewhere.spark.window import Window, freeze_window
 from airflow_provider_replacewhere.text import Span
 
@@ -73,6 +73,7 @@ def run_flow(
 
     sources = _sources(setting, flow, session, before)
     query = _query(setting, flow, sources)
+    require_unique(query.schema, str(flow.target))
     predicate = _predicate(setting, flow, override)
     window = freeze_window(query, predicate, clock, flow.null_keys)
 
@@ -101,7 +102,7 @@ def run_flow(
     rows, expectations = _checked(rows, flow)
     try:
         plan = _columns(
-            session, query, flow, state, full_refresh=full_refresh, allow_missing=request.allow_missing_columns
+            target, query, flow, state, full_refresh=full_refresh, allow_missing=request.allow_missing_columns
         )
         if state is None:
             target.create(flow.table, declared_schema(session, query.schema, flow.table.columns, str(flow.target)))
@@ -245,28 +246,36 @@ def _checked(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str
 
 
 def _columns(
-    session: SparkSession, query: DataFrame, flow: Flow, state: State | None, *, full_refresh: bool, allow_missing: bool
+    target: Target, query: DataFrame, flow: Flow, state: State | None, *, full_refresh: bool, allow_missing: bool
 ) -> Fit:
     """How the query's columns go into the target's, which for a new or refreshed table are the declared ones."""
-    declared = flow.table.columns
+    session, declared = target.session, flow.table.columns
     if state is not None and not full_refresh:
         return fit(session, query.schema, state.schema, str(flow.target), allow_missing=allow_missing)
     schema = declared_schema(session, query.schema, declared, str(flow.target))
     found = fit(session, query.schema, schema, str(flow.target), allow_missing=allow_missing)
+    if state is not None and same_columns(schema, state.schema) and _same_layout(flow, target):
+        return fit(session, query.schema, state.schema, str(flow.target), allow_missing=allow_missing)
     if declared and found.added:
         raise SchemaError(
             f"The query gives {', '.join(found.added)}, which {flow.target} does not declare.",
             hint="Declare the column, or leave it out of the query.",
             span=flow.table.span,
         )
-    return found
+    return replace(found, redefines=state is not None)
+
+
+def _same_layout(flow: Flow, target: Target) -> bool:
+    declared = Layout(flow.table.partitioned_by, flow.table.clustered_by)
+    return declared == Layout() or declared.key == target.layout().key
 
 
 def _write(target: Target, flow: Flow, rows: DataFrame, report: RunReport, plan: Fit, window: Window) -> Commit:
     metadata = _commit_metadata(report)
-    if report.mode is Mode.FULL_REFRESH:
+    if plan.redefines:
         return target.refresh(rows, flow.table, token=report.token, metadata=metadata)
-    return target.replace(rows, window.sql, token=report.token, metadata=metadata, new_columns=bool(plan.added))
+    where = EVERYTHING if report.mode is Mode.FULL_REFRESH else window.sql
+    return target.replace(rows, where, token=report.token, metadata=metadata, new_columns=bool(plan.added))
 
 
 def _planned(
