@@ -88,8 +88,9 @@ def outcome_as_text(outcome: JobOutcome, request: RunRequest) -> list[str]:
     """What one command did or, of a dry run, would do; errors are shown elsewhere, but for all after the first."""
     lines = [f"{'Plan as of' if request.dry_run else 'As of'} {request.as_of.isoformat()}", ""]
     if outcome.reports:
-        head = ["table", "mode", "removed", "written", "version", "window"]
-        lines += table(head, [_report_row(report) for report in outcome.reports])
+        counted = [] if request.dry_run else ["removed", "written", "version"]
+        rows = [_report_row(report, counted=not request.dry_run) for report in outcome.reports]
+        lines += table(["table", "mode", *counted, "window"], rows)
     lines += [_failure_line(failure) for failure in outcome.failures]
     lines += [line for failure in outcome.failures[1:] for line in ("", str(failure.error["message"]))]
     return lines
@@ -138,7 +139,7 @@ def reason(value: Mapping[str, Any]) -> str:
     return f"{name} ({', '.join(data)})" if data else name
 
 
-def _report_row(report: RunReport) -> list[str]:
+def _report_row(report: RunReport, *, counted: bool) -> list[str]:
     notes = [plain(report.window) + (" (override)" if report.override else "")]
     notes.append("why " + ", ".join(reason(value) for value in report.reasons))
     notes += [f"new column {name}" for name in report.columns_added]
@@ -147,7 +148,8 @@ def _report_row(report: RunReport) -> list[str]:
         for name, found in report.expectations.items()
         if found["violations"]
     ]
-    counts = [_count(report.rows_deleted), _count(report.rows_written), _count(report.target_version)]
+    numbers = (report.rows_deleted, report.rows_written, report.target_version) if counted else ()
+    counts = [_count(number) for number in numbers]
     return [report.target, str(report.mode), *counts, "\n".join(notes)]
 
 
