@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,8 @@ from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_replacewhere.flows.model import Flow
 
 
 class ReplaceWhereOperator(SparkSubmitOperator):
@@ -166,7 +169,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
                 request = self._request(context, exchange, definition, asked, ledger)
                 self._say(summary.request_lines(request, cluster.master))
                 with ledger.running(request, definition):
-                    outcome = self._run_application(context, exchange, request)
+                    outcome = self._run_application(context, exchange, request, definition)
                     ledger.record(outcome)
             self._tell(context, outcome)
             outcome.raise_for_failure()
@@ -234,7 +237,9 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             dry_run=asked.dry_run,
         )
 
-    def _run_application(self, context: Context, exchange: Exchange, request: RunRequest) -> JobOutcome:
+    def _run_application(
+        self, context: Context, exchange: Exchange, request: RunRequest, definition: Definition
+    ) -> JobOutcome:
         code = code_package()
         exchange.put(request)
         self.application = str(code.application)
@@ -243,17 +248,22 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.conf = with_delta(self.conf, self.properties_file)
         self._sent = (exchange.request_file, code.archive)
         self._hook = None
+        failure = self._submit(context)
+        try:
+            outcome = exchange.outcome()
+        except SubmitError as missing:
+            raise missing from failure
+        return outcome if failure is None else _of_failed_application(outcome, definition.selected(request.select))
+
+    def _submit(self, context: Context) -> Exception | None:
+        """Start the application, wait for its end, and return the error with which it ended, if any."""
         # Airflow 2 takes a parent's execute that a subclass calls for a nested operator, and warns of it or refuses it.
         submit = getattr(SparkSubmitOperator.execute, "__wrapped__", SparkSubmitOperator.execute)
         try:
             submit(self, context)
-        except AirflowException as failure:
-            # An application that failed has said why in its outcome; one that was killed left none.
-            try:
-                return exchange.outcome()
-            except SubmitError as missing:
-                raise missing from failure
-        return exchange.outcome()
+        except (AirflowException, RuntimeError) as failure:  # the latter where the driver runs in the cluster
+            return failure
+        return None
 
     def _get_hook(self) -> SparkSubmitHook:
         """The parent's hook, which sends our files beside the user's.
@@ -282,6 +292,21 @@ class ReplaceWhereOperator(SparkSubmitOperator):
     def _say(self, lines: Sequence[str]) -> None:
         for line in lines:
             self.log.info("%s", line)
+
+
+def _of_failed_application(outcome: JobOutcome, flows: Sequence[Flow] | None) -> JobOutcome:
+    """What an application that failed left behind: after every flow it writes how far it is, so this may be a part.
+
+    :param flows: those that it was to run; None: not known
+    """
+    ended = {report.flow for report in outcome.reports}
+    if outcome.failures or outcome.error or (flows is not None and ended >= {flow.name for flow in flows}):
+        return outcome
+    error = SubmitError(
+        f"The Spark application ended before it had run all flows; {', '.join(sorted(ended)) or 'none'} ended well.",
+        hint="Look into this task's log above for what spark-submit said.",
+    )
+    return replace(outcome, error=error.to_json())
 
 
 @contextmanager

@@ -221,6 +221,19 @@ def test_a_report_counts_although_the_application_failed_afterwards(
     assert str(PredicateHistoryHook().runs()[0].status) == "succeeded"
 
 
+def test_an_application_that_dies_between_two_flows_did_not_do_its_work(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn
+) -> None:
+    spark_submit.answer(report("{run_id}/a", flow="a", target="a"), status=137)
+    pipeline = "".join(SQL.format(name=name, source="rides") for name in "ab")
+
+    result = dags.run(f'ReplaceWhereOperator(task_id="t", pipeline="""{pipeline}""")')
+
+    assert "ended before it had run all flows; a ended well." in result.error
+    assert type(result.errors[0]).__name__ == "AirflowException"
+    assert {run.flow: str(run.status) for run in PredicateHistoryHook().runs()} == {"a": "succeeded", "b": "failed"}
+
+
 def test_a_dry_run_is_asked_for_and_not_recorded(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
     spark_submit.answer(report("{run_id}/daily", dry_run=True))
 
