@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -98,17 +99,13 @@ def run_flow(
         return report
 
     _check_null_keys(query, window, flow)
-    rows = query.where(window.sql)
-    rows, expectations = _checked(rows, flow)
-    try:
+    with _checked(query.where(window.sql), flow) as (rows, expectations):
         plan = _columns(
             target, query, flow, state, full_refresh=full_refresh, allow_missing=request.allow_missing_columns
         )
         if state is None:
             target.create(flow.table, declared_schema(session, query.schema, flow.table.columns, str(flow.target)))
         commit = _write(target, flow, rows.selectExpr(*plan.select), report, plan, window)
-    finally:
-        rows.unpersist()
     return _done(report, commit, expectations, plan.added if state is not None else ())
 
 
@@ -209,21 +206,30 @@ def _check_null_keys(query: DataFrame, window: Window, flow: Flow) -> None:
         )
 
 
-def _checked(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str, Any]]]:
+@contextmanager
+def _checked(rows: DataFrame, flow: Flow) -> Iterator[tuple[DataFrame, dict[str, dict[str, Any]]]]:
     """The rows that are to be written, and how many broke each expectation.
 
     :raises ExpectationError: one broke an expectation that fails the run
     """
-    expectations = flow.table.expectations
-    if not expectations:
-        return rows, {}
+    if not flow.table.expectations:
+        yield rows, {}
+        return
     # Counted and written from one evaluation: a query may not give the same rows twice.
-    rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield _judged(kept, flow)
+    finally:
+        # The very frame that was kept: a later run over the same files would be answered from memory.
+        kept.unpersist()
+
+
+def _judged(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str, Any]]]:
+    expectations = flow.table.expectations
     broken = {e.name: f"NOT coalesce(CAST(({e.condition}) AS BOOLEAN), false)" for e in expectations}
     try:
         counts = rows.agg(*(F.count_if(F.expr(sql)).alias(name) for name, sql in broken.items())).collect()[0]
     except PySparkException as error:
-        rows.unpersist()
         raise DefinitionError(
             f"An expectation of {flow.target} cannot be evaluated: {str(error).strip().splitlines()[0]}",
             hint="An expectation is a condition over the query's output columns.",
@@ -232,7 +238,6 @@ def _checked(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str
     found = {e.name: {"action": str(e.on_violation), "violations": int(counts[e.name])} for e in expectations}
     failed = [e for e in expectations if e.on_violation is OnViolation.FAIL_UPDATE and counts[e.name]]
     if failed:
-        rows.unpersist()
         raise ExpectationError(
             f"{counts[failed[0].name]} rows for {flow.target} break the expectation {failed[0].name}: "
             f"{failed[0].condition}.",
