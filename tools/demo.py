@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from datetime import date, timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.rule import Rule
@@ -24,7 +25,7 @@ from airflow_provider_replacewhere.history.records import Run
 from airflow_provider_replacewhere.history.store import HistoryStore
 from airflow_provider_replacewhere.planning.report import RunReport
 from airflow_provider_replacewhere.planning.words import plain, reason
-from tools.demo_airflow import ROOT, DemoError, ThrowAwayAirflow, dags_test
+from tools.demo_airflow import ROOT, AirflowFailedError, DemoError, ThrowAwayAirflow, dags_test
 from tools.demo_table import Cells, Window, comparison, query, rides_by_day_and_city
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ DAY_1 = date(2026, 3, 10)
 DAY_2 = DAY_1 + timedelta(days=1)
 LOADED_LATER = {"start": "2026-02-17", "end": "2026-03-03"}
 WIDTH = 100
+SHOWN_OF_THE_LOG = 8
+IN_WORDS = {
+    "FIRST_REFRESH": "no run has filled the table before",
+    "PREDICATE_OVERRIDE": "the predicate was given for this run only",
+}
 
 
 class Demo:
@@ -111,7 +117,7 @@ class Demo:
             "took": f"{seconds:.0f} s",
             "rides": f"{rides[0]:,} rows, {came}" if new else f"{rides[0]:,} rows, nothing new",
             "replaced": f"{plain(report.window)}",
-            "because": ("\n" + 10 * " ").join(reason(each) for each in report.reasons),
+            "because": ("\n" + 10 * " ").join(_in_words(each) for each in report.reasons),
             "rows": f"{report.rows_deleted} removed, {report.rows_written} written, in one commit: "
             f"version {report.target_version} of {report.target}",
         }
@@ -159,15 +165,20 @@ def last_run(airflow: ThrowAwayAirflow) -> Run | None:
 def explain(error: Exception, airflow: ThrowAwayAirflow, console: Console) -> None:
     """Say why the demo stopped, in the words of whoever knows best."""
     console.print(Text(f"\nThe demo stopped: {error}", style="bold red"))
-    try:
-        run = last_run(airflow) if airflow.home.is_dir() else None
-    except ReplaceWhereError:
-        run = None
+    if not isinstance(error, AirflowFailedError):
+        return
+    run = last_run(airflow)
     if run is not None and run.error is not None:
         console.print(Text(str(run.error["message"])))
-    elif airflow.log.exists():
-        console.print(Text("The log ends with:\n" + "\n".join(airflow.log.read_text().splitlines()[-15:]), style="dim"))
+    else:
+        for line in error.said[-SHOWN_OF_THE_LOG:]:
+            console.print(Text(f"  {line.strip()}", style="dim"), no_wrap=True, overflow="ellipsis")
     console.print(f"The whole log is {_short(airflow.log)}")
+
+
+def _in_words(value: Mapping[str, Any]) -> str:
+    words = IN_WORDS.get(str(value["reason"]))
+    return f"{reason(value)}: {words}" if words else reason(value)
 
 
 def _short(path: Path) -> str:

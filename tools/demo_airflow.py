@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,11 +16,20 @@ from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+OLDEST_JAVA = 17
 LOCAL_SPARK = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
 
 
 class DemoError(Exception):
     """The demo cannot go on; the message says why and what to do."""
+
+
+class AirflowFailedError(DemoError):
+    """Airflow ended with an error; ``said`` is what it wrote to the log, without lines of its own logging."""
+
+    def __init__(self, message: str, said: list[str]) -> None:
+        super().__init__(message)
+        self.said = said
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,9 @@ class ThrowAwayAirflow:
                 process.wait()
                 raise
         if status != 0:
-            raise DemoError(f"`airflow {' '.join(arguments)}` failed with exit status {status}.")
+            lines = self.log.read_text().rpartition("\n$ airflow ")[2].splitlines()[1:]
+            said = [line for line in lines if line.strip() and not line[:4].isdigit()]
+            raise AirflowFailedError(f"`airflow {' '.join(arguments)}` failed with exit status {status}.", said)
 
     def _environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "REPLACEWHERE", "SPARK_"))}
@@ -108,8 +120,14 @@ class ThrowAwayAirflow:
         }
 
     def _check_java(self) -> None:
-        if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-            raise DemoError("There is no `java` on PATH. Spark 4 needs Java 17: install it, then run this again.")
+        home = os.environ.get("JAVA_HOME")
+        java = shutil.which("java", path=f"{home}/bin" if home else None)
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr if java else ""
+        found = re.search(r'version "(\d+)', answer)
+        if found is None or int(found[1]) < OLDEST_JAVA:
+            where = f"JAVA_HOME ({home})" if home else "PATH"
+            what = f"There is no `java` on {where}" if found is None else f"The Java on {where} is version {found[1]}"
+            raise DemoError(f"{what}. Spark 4 needs Java {OLDEST_JAVA} or later: install it, then run this again.")
 
 
 def dags_test(dag_id: str, day: date, conf: Mapping[str, object] | None = None) -> list[str]:

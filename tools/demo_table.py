@@ -73,12 +73,13 @@ def comparison(before: Cells, after: Cells, window: Window) -> Table:
 
 
 NEW, CHANGED, SAME, GONE, OUTSIDE = "new", "changed", "replaced by the same", "removed", "outside: not touched"
-STYLES = {NEW: "green", CHANGED: "yellow", SAME: "", GONE: "red", OUTSIDE: "dim"}
+BREACH = "CHANGED OUTSIDE THE WINDOW"
+STYLES = {NEW: "green", CHANGED: "yellow", SAME: "", GONE: "red", OUTSIDE: "dim", BREACH: "bold red"}
 
 
 def _note(day: date, before: Cells, after: Cells, window: Window) -> str:
     if not window.holds(day):
-        return OUTSIDE if before.get(day) == after.get(day) else "CHANGED OUTSIDE THE WINDOW"
+        return OUTSIDE if before.get(day) == after.get(day) else BREACH
     if day not in before:
         return NEW
     if day not in after:

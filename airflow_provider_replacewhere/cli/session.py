@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_replacewhere.errors import SubmitError, TerminalError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# Without a configuration of its own, Spark warns of the machine's name and the like before anybody can tell it not to.
+QUIET = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
 
 
 @contextmanager
@@ -31,7 +36,7 @@ def spark_session(conf: Iterable[tuple[str, str]]) -> Iterator[SparkSession]:
         ) from error
     found = SparkSession.getActiveSession()
     try:
-        session = create_spark_session(**dict(conf))
+        session = create_spark_session(**{**({} if found else {JAVA_OPTIONS: QUIET}), **dict(conf)})
     except (PySparkException, OSError) as error:
         raise SubmitError(
             f"Spark does not start: {str(error).strip().splitlines()[0]}",

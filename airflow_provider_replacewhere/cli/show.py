@@ -87,8 +87,9 @@ def outcome_as_text(outcome: JobOutcome, request: RunRequest) -> list[str]:
     """What one command did or, of a dry run, would do; errors are shown elsewhere, but for all after the first."""
     lines = [f"{'Plan as of' if request.dry_run else 'As of'} {request.as_of.isoformat()}", ""]
     if outcome.reports:
-        head = ["table", "mode", "removed", "written", "version", "window"]
-        lines += table(head, [_report_row(report) for report in outcome.reports])
+        counted = [] if request.dry_run else ["removed", "written", "version"]
+        rows = [_report_row(report, counted=not request.dry_run) for report in outcome.reports]
+        lines += table(["table", "mode", *counted, "window"], rows)
     lines += [_failure_line(failure) for failure in outcome.failures]
     lines += [line for failure in outcome.failures[1:] for line in ("", str(failure.error["message"]))]
     return lines
@@ -122,7 +123,7 @@ def run_as_text(run: Run) -> list[str]:
     return lines
 
 
-def _report_row(report: RunReport) -> list[str]:
+def _report_row(report: RunReport, *, counted: bool) -> list[str]:
     notes = [plain(report.window) + (" (override)" if report.override else "")]
     if report.replaced is not None and report.replaced != report.window:
         notes.append(f"{'would replace' if report.dry_run else 'replaced'} {plain(report.replaced)}")
@@ -137,7 +138,8 @@ def _report_row(report: RunReport) -> list[str]:
         for name, found in report.expectations.items()
         if found["violations"]
     ]
-    counts = [_count(report.rows_deleted), _count(report.rows_written), _count(report.target_version)]
+    numbers = (report.rows_deleted, report.rows_written, report.target_version) if counted else ()
+    counts = [_count(number) for number in numbers]
     return [report.target, str(report.mode), *counts, "\n".join(notes)]
 
 

@@ -51,6 +51,12 @@ class Definition:
 
         return self._feeding(parse_table_name(table, what))
 
+    def selected(self, tables: Sequence[str]) -> tuple[Flow, ...] | None:
+        """The flows that run when these tables are selected, none meaning all; None where that is not known."""
+        if not self.is_complete:
+            return None
+        return tuple(flow for table in tables if (flow := self.flow_of(table)) is not None) if tables else self.flows
+
     def _feeding(self, table: TableName) -> Flow | None:
         return next((flow for flow in self.flows if flow.target.key == table.key), None)
 

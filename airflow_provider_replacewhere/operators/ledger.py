@@ -55,7 +55,7 @@ class Ledger:
         A dry run does nothing to its targets, so nothing is recorded of it.
         """
         if not request.dry_run:
-            for flow in _selected(request, definition):
+            for flow in definition.selected(request.select) or ():
                 self._start(request, flow)
         try:
             yield
@@ -99,10 +99,3 @@ class Ledger:
             with suppress(HistoryError):
                 self._hook.failed(ended, self.identity)
             del self._open[run_id]
-
-
-def _selected(request: RunRequest, definition: Definition) -> list[Flow]:
-    if not request.select:
-        return list(definition.flows)
-    chosen = [definition.flow_of(table) for table in request.select] if definition.is_complete else []
-    return [flow for flow in chosen if flow is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,10 @@ from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
 if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_replacewhere.flows.model import Flow
 
 
 class ReplaceWhereOperator(SparkSubmitOperator):
@@ -145,6 +149,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.exchange = exchange
         self.history_conn_id = history_conn_id
         self.plan_only = dry_run
+        self._sent: tuple[Path, Path] | None = None
         # From Airflow 3.3 on, a durable task that is retried reconnects to its application and returns nothing, and one
         # that is cleared finds its finished application and does nothing at all. So each try submits, if not told else.
         self.durable = durable
@@ -164,7 +169,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
                 request = self._request(context, exchange, definition, asked, ledger)
                 self._say(summary.request_lines(request, cluster.master))
                 with ledger.running(request, definition):
-                    outcome = self._run_application(context, exchange, request)
+                    outcome = self._run_application(context, exchange, request, definition)
                     ledger.record(outcome)
             self._tell(context, outcome)
             outcome.raise_for_failure()
@@ -234,26 +239,46 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             dry_run=asked.dry_run,
         )
 
-    def _run_application(self, context: Context, exchange: Exchange, request: RunRequest) -> JobOutcome:
+    def _run_application(
+        self, context: Context, exchange: Exchange, request: RunRequest, definition: Definition
+    ) -> JobOutcome:
         code = code_package()
         exchange.put(request)
         self.application = str(code.application)
         # Only a name goes on the command line, which Airflow and Spark both log.
         self.application_args = [exchange.request_file.name]
-        self.files = _joined(self.files, exchange.request_file)
-        self.py_files = _joined(self.py_files, code.archive)
         self.conf = with_delta(self.conf, self.properties_file)
+        self._sent = (exchange.request_file, code.archive)
+        self._hook = None
+        failure = self._submit(context)
+        try:
+            outcome = exchange.outcome()
+        except SubmitError as missing:
+            raise missing from failure
+        return outcome if failure is None else _of_failed_application(outcome, definition.selected(request.select))
+
+    def _submit(self, context: Context) -> Exception | None:
+        """Start the application, wait for its end, and return the error with which it ended, if any."""
         # Airflow 2 takes a parent's execute that a subclass calls for a nested operator, and warns of it or refuses it.
         submit = getattr(SparkSubmitOperator.execute, "__wrapped__", SparkSubmitOperator.execute)
         try:
             submit(self, context)
-        except AirflowException as failure:
-            # An application that failed has said why in its outcome; one that was killed left none.
-            try:
-                return exchange.outcome()
-            except SubmitError as missing:
-                raise missing from failure
-        return exchange.outcome()
+        except (AirflowException, RuntimeError) as failure:  # the latter where the driver runs in the cluster
+            return failure
+        return None
+
+    def _get_hook(self) -> SparkSubmitHook:
+        """The parent's hook, which sends our files beside the user's.
+
+        The attributes stay what the user gave: ``dag.test`` tries one operator object again and again.
+        """
+        given = self.files, self.py_files
+        if self._sent is not None:
+            self.files, self.py_files = (_joined(*pair) for pair in zip(given, self._sent, strict=True))
+        try:
+            return super()._get_hook()
+        finally:
+            self.files, self.py_files = given
 
     def _tell(self, context: Context, outcome: JobOutcome) -> None:
         for report in outcome.reports:
@@ -269,6 +294,21 @@ class ReplaceWhereOperator(SparkSubmitOperator):
     def _say(self, lines: Sequence[str]) -> None:
         for line in lines:
             self.log.info("%s", line)
+
+
+def _of_failed_application(outcome: JobOutcome, flows: Sequence[Flow] | None) -> JobOutcome:
+    """What an application that failed left behind: after every flow it writes how far it is, so this may be a part.
+
+    :param flows: those that it was to run; None: not known
+    """
+    ended = {report.flow for report in outcome.reports}
+    if outcome.failures or outcome.error or (flows is not None and ended >= {flow.name for flow in flows}):
+        return outcome
+    error = SubmitError(
+        f"The Spark application ended before it had run all flows; {', '.join(sorted(ended)) or 'none'} ended well.",
+        hint="Look into this task's log above for what spark-submit said.",
+    )
+    return replace(outcome, error=error.to_json())
 
 
 @contextmanager

@@ -12,7 +12,13 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from airflow_provider_replacewhere.errors import ConcurrentWriteError, ReplaceWhereError, TransientError, WriteError
+from airflow_provider_replacewhere.errors import (
+    ConcurrentWriteError,
+    ReplaceWhereError,
+    TerminalError,
+    TransientError,
+    WriteError,
+)
 
 # Conflict errors reach Python as plain Py4JJavaError, without a condition: the class name tells them apart.
 CONFLICTS = (
@@ -26,6 +32,8 @@ CONFLICTS = (
 )
 # Faults of the cluster or the network rather than of the flow.
 PASSING = ("java.net.", "java.io.InterruptedIOException", "org.apache.spark.rpc.", "ExecutorLostFailure")
+# Conditions that a retry may not meet again.
+PASSING_CONDITIONS = ("INTERNAL_ERROR", "FAILED_READ_FILE", "_LEGACY_ERROR", "DELTA_CONCURRENT")
 
 
 def causes(error: BaseException) -> list[str]:
@@ -80,5 +88,26 @@ def _refused(target: str, why: str, chain: list[str]) -> WriteError:
     return WriteError(f"Delta refused the rows for {target}: {why}; nothing was written.", hint=_message(chain[-1]))
 
 
+def reason(error: BaseException) -> str:
+    """What the innermost cause says, in one line."""
+    text = causes(error)[-1].partition(": ")[2]
+    return next((line.strip() for line in text.split("\n") if line.strip()), type(error).__name__)
+
+
 def _message(cause: str) -> str:
     return "\n".join(line for line in cause.split("\n")[:6] if not line.startswith("\tat "))
+
+
+def unexpected(error: Exception) -> ReplaceWhereError:
+    """What an error means that nobody foresaw.
+
+    Where Spark names a condition, the query or its data are at fault, and will be on the next try: a string that is no
+    number, a division by zero, a column that there is not. Everything else is the cluster's or the network's fault, as
+    likely as not, and so is a file that is gone: a later try reads a later version.
+    """
+    lines = [line for line in str(error).split("\n") if not line.lstrip().startswith("at ")]
+    message = f"Spark failed: {type(error).__name__}: {' '.join(lines)[:2000]}"
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    if condition is None or condition.startswith(PASSING_CONDITIONS):
+        return TransientError(message)
+    return TerminalError(message)

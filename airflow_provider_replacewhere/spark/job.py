@@ -12,10 +12,11 @@ from typing import Any
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
-from airflow_provider_replacewhere.errors import DefinitionError, ReplaceWhereError, RequestError, TransientError
+from airflow_provider_replacewhere.errors import DefinitionError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.flows.model import Flow, Pipeline, TableName
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
+from airflow_provider_replacewhere.spark.errors import unexpected
 from airflow_provider_replacewhere.spark.exchange import write_text
 from airflow_provider_replacewhere.spark.pipeline import flow_named, pipeline_of, selected, with_python
 from airflow_provider_replacewhere.spark.python_files import PipelineSpark
@@ -62,7 +63,7 @@ def run_request(session: SparkSession, request: RunRequest, on_outcome: OnOutcom
     except ReplaceWhereError as error:
         outcome = JobOutcome(request.run_id, error=error.to_json())
     except Exception as error:
-        outcome = JobOutcome(request.run_id, error=_unexpected(error).to_json())
+        outcome = JobOutcome(request.run_id, error=unexpected(error).to_json())
     on_outcome(outcome)
     return outcome
 
@@ -151,7 +152,7 @@ class _Application:
             )
             self.reports.append(report)
         except Exception as raised:
-            error = raised if isinstance(raised, ReplaceWhereError) else _unexpected(raised)
+            error = raised if isinstance(raised, ReplaceWhereError) else unexpected(raised)
             self.failures[flow.name] = Failure(
                 flow=flow.name,
                 target=str(flow.target),
@@ -178,12 +179,6 @@ class _UpstreamError(ReplaceWhereError):
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {"retryable": self._retryable}
-
-
-def _unexpected(error: Exception) -> ReplaceWhereError:
-    """Something that this package did not foresee: the cluster or the network, as likely as not."""
-    lines = [line for line in str(error).split("\n") if not line.lstrip().startswith("at ")]
-    return TransientError(f"Spark failed: {type(error).__name__}: {' '.join(lines)[:2000]}")
 
 
 def _read_request(name: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -44,10 +45,10 @@ from airflow_provider_replacewhere.spark.freshness import (
     unchanged_in,
 )
 from airflow_provider_replacewhere.spark.pipeline import substituted
-from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit
+from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit, require_unique, same_columns
 from airflow_provider_replacewhere.spark.session import flow_session, refuse_running_clocks
 from airflow_provider_replacewhere.spark.sources import Sources
-from airflow_provider_replacewhere.spark.target import RESET_ALLOWED, Commit, State, Target
+from airflow_provider_replacewhere.spark.target import EVERYTHING, RESET_ALLOWED, Commit, Layout, State, Target
 from airflow_provider_replacewhere.spark.window import Window, freeze_window
 from airflow_provider_replacewhere.text import Span
 
@@ -86,6 +87,7 @@ def run_flow(
 
     sources = _sources(setting, flow, session, before)
     query = _query(setting, flow, sources)
+    require_unique(query.schema, str(flow.target))
     predicate = _predicate(setting, flow, override)
     window = freeze_window(query, predicate, clock, flow.null_keys)
 
@@ -125,11 +127,9 @@ def run_flow(
 
     replaced = window.sql if decision.stale is None else decision.stale.to_sql()
     _check_null_keys(query, window, flow)
-    rows = query.where(replaced)
-    rows, expectations = _checked(rows, flow)
-    try:
+    with _checked(query.where(replaced), flow) as (rows, expectations):
         plan = _columns(
-            session, query, flow, state, full_refresh=full_refresh, allow_missing=request.allow_missing_columns
+            target, query, flow, state, full_refresh=full_refresh, allow_missing=request.allow_missing_columns
         )
         if state is None:
             target.create(flow.table, declared_schema(session, query.schema, flow.table.columns, str(flow.target)))
@@ -137,8 +137,6 @@ def run_flow(
         assert state is not None
         metadata = _commit_metadata(report, replaced, promised)
         commit = _write(target, flow, rows.selectExpr(*plan.select), report, plan, replaced, metadata)
-    finally:
-        rows.unpersist()
     proof = entry(session, facts, promised, window, state, commit, report.run_id)
     return _done(report, replaced, commit, expectations, plan.added if facts.target_exists else (), proof)
 
@@ -240,21 +238,30 @@ def _check_null_keys(query: DataFrame, window: Window, flow: Flow) -> None:
         )
 
 
-def _checked(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str, Any]]]:
+@contextmanager
+def _checked(rows: DataFrame, flow: Flow) -> Iterator[tuple[DataFrame, dict[str, dict[str, Any]]]]:
     """The rows that are to be written, and how many broke each expectation.
 
     :raises ExpectationError: one broke an expectation that fails the run
     """
-    expectations = flow.table.expectations
-    if not expectations:
-        return rows, {}
+    if not flow.table.expectations:
+        yield rows, {}
+        return
     # Counted and written from one evaluation: a query may not give the same rows twice.
-    rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield _judged(kept, flow)
+    finally:
+        # The very frame that was kept: a later run over the same files would be answered from memory.
+        kept.unpersist()
+
+
+def _judged(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str, Any]]]:
+    expectations = flow.table.expectations
     broken = {e.name: f"NOT coalesce(CAST(({e.condition}) AS BOOLEAN), false)" for e in expectations}
     try:
         counts = rows.agg(*(F.count_if(F.expr(sql)).alias(name) for name, sql in broken.items())).collect()[0]
     except PySparkException as error:
-        rows.unpersist()
         raise DefinitionError(
             f"An expectation of {flow.target} cannot be evaluated: {in_short(error)}",
             hint="An expectation is a condition over the query's output columns.",
@@ -263,7 +270,6 @@ def _checked(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str
     found = {e.name: {"action": str(e.on_violation), "violations": int(counts[e.name])} for e in expectations}
     failed = [e for e in expectations if e.on_violation is OnViolation.FAIL_UPDATE and counts[e.name]]
     if failed:
-        rows.unpersist()
         raise ExpectationError(
             f"{counts[failed[0].name]} rows for {flow.target} break the expectation {failed[0].name}: "
             f"{failed[0].condition}.",
@@ -277,29 +283,37 @@ def _checked(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str
 
 
 def _columns(
-    session: SparkSession, query: DataFrame, flow: Flow, state: State | None, *, full_refresh: bool, allow_missing: bool
+    target: Target, query: DataFrame, flow: Flow, state: State | None, *, full_refresh: bool, allow_missing: bool
 ) -> Fit:
     """How the query's columns go into the target's, which for a new or refreshed table are the declared ones."""
-    declared = flow.table.columns
+    session, declared = target.session, flow.table.columns
     if state is not None and not full_refresh:
         return fit(session, query.schema, state.schema, str(flow.target), allow_missing=allow_missing)
     schema = declared_schema(session, query.schema, declared, str(flow.target))
     found = fit(session, query.schema, schema, str(flow.target), allow_missing=allow_missing)
+    if state is not None and same_columns(schema, state.schema) and _same_layout(flow, target):
+        return fit(session, query.schema, state.schema, str(flow.target), allow_missing=allow_missing)
     if declared and found.added:
         raise SchemaError(
             f"The query gives {', '.join(found.added)}, which {flow.target} does not declare.",
             hint="Declare the column, or leave it out of the query.",
             span=flow.table.span,
         )
-    return found
+    return replace(found, redefines=state is not None)
+
+
+def _same_layout(flow: Flow, target: Target) -> bool:
+    declared = Layout(flow.table.partitioned_by, flow.table.clustered_by)
+    return declared == Layout() or declared.key == target.layout().key
 
 
 def _write(
     target: Target, flow: Flow, rows: DataFrame, report: RunReport, plan: Fit, replaced: str, metadata: str
 ) -> Commit:
-    if report.mode is Mode.FULL_REFRESH:
+    if plan.redefines:
         return target.refresh(rows, flow.table, token=report.token, metadata=metadata)
-    return target.replace(rows, replaced, token=report.token, metadata=metadata, new_columns=bool(plan.added))
+    where = EVERYTHING if report.mode is Mode.FULL_REFRESH else replaced
+    return target.replace(rows, where, token=report.token, metadata=metadata, new_columns=bool(plan.added))
 
 
 def _planned(

@@ -23,11 +23,13 @@ class Fit:
     """How to give the query's columns to the target.
 
     :param select: Spark SQL expressions over the query's columns, in the order in which they are written
-    :param added: columns that the target does not have yet
+    :param added: columns that the target does not have yet, those inside a struct with its name in front
+    :param redefines: whether the table's columns are defined anew, which only a full refresh may do
     """
 
     select: tuple[str, ...]
     added: tuple[str, ...]
+    redefines: bool = False
 
 
 def declared_schema(session: SparkSession, query: StructType, declared: Sequence[Column], target: str) -> StructType:
@@ -35,9 +37,9 @@ def declared_schema(session: SparkSession, query: StructType, declared: Sequence
 
     :raises SchemaError: a declared column is not among the query's, or one of the query's has no type
     """
-    _require_unique(query, target)
+    require_unique(query, target)
     if not declared:
-        void = [field.name for field in query if isinstance(field.dataType, NullType)]
+        void = [field.name for field in query if _is_void(field.dataType)]
         if void:
             raise SchemaError(
                 f"The query gives only NULL for {_names(void)}, so that {target} would have a column without a type.",
@@ -67,7 +69,7 @@ def fit(session: SparkSession, query: StructType, target: StructType, name: str,
 
     :raises SchemaError: a column is missing, or its type has changed so that values could be lost
     """
-    _require_unique(query, name)
+    require_unique(query, name)
     given = {field.name.lower(): field for field in query}
     known = {field.name.lower() for field in target}
     missing = [f.name for f in target if f.name.lower() not in given and not _is_filled_by_table(f)]
@@ -88,13 +90,59 @@ def fit(session: SparkSession, query: StructType, target: StructType, name: str,
         select.append(f"{cast} AS {TableName((field.name,)).to_sql()}")
     added = [field for field in query if field.name.lower() not in known]
     for field in added:
-        if isinstance(field.dataType, NullType):
+        if _is_void(field.dataType):
             raise SchemaError(
                 f"The query gives only NULL for the new column {field.name}, which so has no type.",
                 hint=f"Give it one: CAST(NULL AS STRING) AS {field.name}.",
             )
         select.append(TableName((field.name,)).to_sql())
-    return Fit(tuple(select), tuple(field.name for field in added))
+    inner = [
+        f"{field.name}{path}"
+        for field in target
+        if field.name.lower() in given
+        for path in _new_fields(given[field.name.lower()].dataType, field.dataType)
+    ]
+    return Fit(tuple(select), (*inner, *(field.name for field in added)))
+
+
+def same_columns(wanted: StructType, target: StructType) -> bool:
+    """Whether a table has the wanted columns, or fills itself those that it has beside them; it may lack some."""
+    types = {field.name.lower(): field.dataType.simpleString() for field in wanted}
+    return all(
+        _is_filled_by_table(field)
+        if field.name.lower() not in types
+        else types[field.name.lower()] == field.dataType.simpleString()
+        for field in target
+    )
+
+
+def _new_fields(source: DataType, target: DataType) -> list[str]:
+    """Paths, from the column's name on, of the fields of structs that only the query has."""
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        known = {field.name.lower(): field for field in target}
+        return [
+            f".{field.name}{path}"
+            for field in source
+            for path in (
+                _new_fields(field.dataType, known[field.name.lower()].dataType) if field.name.lower() in known else [""]
+            )
+        ]
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return [f"[]{path}" for path in _new_fields(source.elementType, target.elementType)]
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        return [f"[]{path}" for path in _new_fields(source.valueType, target.valueType)]
+    return []
+
+
+def _is_void(data_type: DataType) -> bool:
+    """Whether a type is that of NULL alone, or holds it, so that no table can have it."""
+    if isinstance(data_type, StructType):
+        return any(_is_void(field.dataType) for field in data_type)
+    if isinstance(data_type, ArrayType):
+        return _is_void(data_type.elementType)
+    if isinstance(data_type, MapType):
+        return _is_void(data_type.keyType) or _is_void(data_type.valueType)
+    return isinstance(data_type, NullType)
 
 
 def _merged(session: SparkSession, source: DataType, target: DataType, where: str) -> DataType:
@@ -156,10 +204,8 @@ def _parse_type(session: SparkSession, text: str, column: Column) -> DataType:
     from pyspark.errors import PySparkException
     from pyspark.sql.types import _parse_datatype_json_string
 
-    jvm = session._jvm
-    assert jvm is not None
     try:
-        parsed = jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser.parseDataType(text)
+        parsed = session._jsparkSession.sessionState().sqlParser().parseDataType(text)
     except PySparkException as error:
         raise SchemaError(
             f"The column {column.name} is declared with the type {text}, which Spark does not know.",
@@ -172,7 +218,8 @@ def _is_filled_by_table(field: StructField) -> bool:
     return any(key in field.metadata for key in FILLED_BY_TABLE)
 
 
-def _require_unique(query: StructType, target: str) -> None:
+def require_unique(query: StructType, target: str) -> None:
+    """:raises SchemaError: two columns of the query have one name"""
     names = [name.lower() for name in query.fieldNames()]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

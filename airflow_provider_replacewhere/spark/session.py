@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_provider_replacewhere.errors import DefinitionError, TerminalError
@@ -47,6 +48,8 @@ SAFE_SETTINGS = {
     "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "true",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
     "spark.sql.sources.partitionOverwriteMode": "static",
+    # TIMESTAMP in a pipeline's text means an instant, on every cluster.
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
     # Places in the query's text are told by Spark's parser, which must see the text that the user wrote.
     "spark.sql.variable.substitute": "false",
     # Long lists of columns would be cut in a plan's text, and two definitions would look the same.
@@ -133,15 +136,31 @@ def flow_session(session: SparkSession, clock: Clock, settings: dict[str, str]) 
 
     :param clock: the instant that all time functions see, and the time zone in which days begin
     :param settings: the pipeline's own ``SET`` statements
+    :raises DefinitionError: one of them cannot be made
     """
     # A clone, not newSession(): the caller's settings and temporary views stay visible.
     flow = SparkSession(session.sparkContext, session._jsparkSession.cloneSession(), {})
-    for key, value in {**settings, **SAFE_SETTINGS, "spark.sql.session.timeZone": clock.time_zone}.items():
+    for key, value in settings.items():
+        _set(flow, key, value)
+    for key, value in {**SAFE_SETTINGS, "spark.sql.session.timeZone": clock.time_zone}.items():
         flow.conf.set(key, value)
     for key in STICKY_SETTINGS:
         flow.conf.unset(key)
     _stop_clock(flow, clock)
     return flow
+
+
+def _set(session: SparkSession, key: str, value: str) -> None:
+    safe = next((v for k, v in SAFE_SETTINGS.items() if k.lower() == key.lower()), value)
+    if safe.lower() != value.lower():
+        raise DefinitionError(f"{key} is {safe} in every flow; the pipeline sets {value}.", hint="Leave it out.")
+    try:
+        session.conf.set(key, value)
+    except PySparkException as error:
+        raise DefinitionError(
+            f"Spark does not take the setting {key} = {value}: {str(error).strip().splitlines()[0]}",
+            hint="A pipeline sets what Spark lets a session change; the rest is the cluster's or spark-submit's.",
+        ) from error
 
 
 @contextmanager

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
 
 from airflow_provider_replacewhere.errors import WriteError
 from airflow_provider_replacewhere.flows.model import Table, TableName
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog, is_delta_table
-from airflow_provider_replacewhere.spark.errors import causes, write_error
+from airflow_provider_replacewhere.spark.errors import reason, write_error
 from airflow_provider_replacewhere.spark.jvm import class_name, file_system, seq, walk
 from airflow_provider_replacewhere.spark.log import commit_text
 from airflow_provider_replacewhere.spark.schema import sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
+# The predicate of a full refresh that keeps the table's columns and layout.
+EVERYTHING = "true"
 # How long Delta remembers a commit's txnAppId; without it every run's would stay in the table's state for ever.
 TRANSACTION_RETENTION = ("delta.setTransactionRetentionDuration", "interval 30 days")
 RESET_ALLOWED = "pipelines.reset.allowed"
@@ -37,6 +40,19 @@ class State:
     table_id: str
     partition_columns: tuple[str, ...]
     properties: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns by which a table is partitioned, or else clustered."""
+
+    partitioned_by: tuple[str, ...] = ()
+    clustered_by: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[tuple[str, ...], ...]:
+        """What two spellings of one layout have in common."""
+        return tuple(tuple(name.lower() for name in names) for names in (self.partitioned_by, self.clustered_by))
 
 
 @dataclass(frozen=True)
@@ -60,7 +76,11 @@ class Target:
         self.session = session
         self.name = name
         self._folder = folder
-        self._sql_name = name.to_sql() if folder is None else TableName(("delta", folder)).to_sql()
+        parts = ("delta", folder) if folder is not None else name.parts
+        if len(parts) == 1:
+            # Spelt out, or a temporary view of that name in the caller's session would be taken for the table.
+            parts = (session.catalog.currentDatabase(), *parts)
+        self._sql_name = TableName(parts).to_sql()
 
     @classmethod
     def at(cls, session: SparkSession, name: TableName, directory: DirectoryCatalog | None) -> Target:
@@ -68,8 +88,10 @@ class Target:
         if name.is_path:
             return cls(session, name, name.parts[1])
         folder = directory.path(session, name) if directory is not None else None
-        if folder is not None and not is_delta_table(session, folder) and session.catalog.tableExists(name.to_sql()):
-            folder = None  # a table of Spark's own catalog that no folder below the root hides
+        if folder is not None and not is_delta_table(session, folder):
+            in_catalog = cls(session, name, None)
+            if session.catalog.tableExists(in_catalog._sql_name):
+                return in_catalog  # which no folder below the root hides
         return cls(session, name, folder)
 
     def __str__(self) -> str:
@@ -88,13 +110,19 @@ class Target:
         location = self._location()
         metadata = location.metadata()
         return State(
-            schema=self.frame().schema,
+            # Delta's own form: a frame's schema does not tell which columns the table generates.
+            schema=StructType.fromJson(json.loads(metadata.schema().json())),
             version=int(location.version()),
             path=str(location.path().toString()),
             table_id=str(metadata.id()),
             partition_columns=tuple(seq(metadata.partitionColumns())),
             properties=_as_dict(self.session, metadata.configuration()),
         )
+
+    def layout(self) -> Layout:
+        """How the table's rows are laid out in files."""
+        (detail,) = self.session.sql(f"DESCRIBE DETAIL {self._sql_name}").collect()
+        return Layout(tuple(detail["partitionColumns"]), tuple(detail["clusteringColumns"]))
 
     def frame(self) -> DataFrame:
         """The table's rows, at whatever version it has when they are read."""
@@ -129,7 +157,7 @@ class Target:
             self.session.sql(" ".join(statement))
         except (PySparkException, Py4JJavaError) as error:
             raise WriteError(
-                f"The target {self.name} cannot be created: {causes(error)[-1].splitlines()[0]}",
+                f"The target {self.name} cannot be created: {reason(error)}",
                 hint="Check its declaration: columns, PARTITIONED BY, CLUSTER BY and TBLPROPERTIES.",
             ) from error
 
@@ -156,13 +184,24 @@ class Target:
         return commit
 
     def refresh(self, rows: DataFrame, table: Table, *, token: str, metadata: str) -> Commit:
-        """Put ``rows`` in place of the whole table, in one commit; types and partitions become those declared.
+        """Put ``rows`` in place of the whole table, in one commit, and define its columns anew.
+
+        The layout becomes the one that is declared; where none is, it stays.
 
         :raises WriteError: Delta refused, or the commit is not what was asked for
         :raises ConcurrentWriteError: another writer was faster
         """
         options = {"overwriteSchema": "true", "txnAppId": token, "txnVersion": "1", "userMetadata": metadata}
-        commit, _ = self._write(rows, options, "the whole table", metadata, table.partitioned_by)
+        layout = Layout(table.partitioned_by, table.clustered_by)
+        if layout == Layout():
+            layout = self.layout()
+        for column in table.columns:
+            if column.comment:
+                rows = rows.withMetadata(column.name, {"comment": column.comment})
+        commit, _ = self._write(rows, options, "the whole table", metadata, layout.partitioned_by)
+        if layout.clustered_by:
+            # Delta forgets it with every overwrite of the whole table.
+            self.session.sql(f"ALTER TABLE {self._sql_name} CLUSTER BY ({_columns(layout.clustered_by)})")
         return commit
 
     # -- the commit ----------------------------------------------------------------------------------------------------
@@ -202,16 +241,34 @@ class Target:
                     f"{info['operationParameters']}.",
                     hint=f"Look at the table, and undo with RESTORE TABLE … TO VERSION AS OF {version - 1}.",
                 )
-            return _commit(written), info
+            return self._counted(_commit(written), info), info
         raise WriteError(
             f"Spark wrote {self.name}, but no commit after version {before} carries this run's mark.",
             hint="Another driver may have written with the same token; look at DESCRIBE HISTORY.",
         )
 
+    def _counted(self, commit: Commit, info: Mapping[str, Any]) -> Commit:
+        """With the rows that were deleted where nothing was written: then Delta's metrics do not tell."""
+        metrics = info.get("operationMetrics", {})
+        if commit.rows_deleted is not None or metrics.get("numFiles") != "0":
+            return commit
+        if metrics.get("numRemovedFiles") == "0":
+            return replace(commit, rows_deleted=0, rows_written=0)
+        deleted = self._count(commit.version - 1) - self._count(commit.version)
+        return replace(commit, rows_deleted=deleted, rows_written=0)
+
+    def _count(self, version: int) -> int:
+        return int(self.session.sql(f"SELECT count(*) FROM {self._sql_name} VERSION AS OF {version}").collect()[0][0])
+
     def _location(self) -> Any:
         """Delta's file index of the table's newest snapshot."""
         plan = self.frame()._jdf.queryExecution().analyzed()
         for node in walk(plan):
+            if class_name(node) == "View":
+                raise WriteError(
+                    f"{self.name} is a view.",
+                    hint="A REPLACE WHERE flow writes Delta tables only: choose another name.",
+                )
             if class_name(node) == "LogicalRelation" and "delta" in str(
                 node.relation().location().getClass().getName()
             ):

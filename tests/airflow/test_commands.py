@@ -19,6 +19,7 @@ def airflow(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.usefixtures("history_file")
 def test_airflow_has_the_verbs_over_the_operators_history() -> None:
     PredicateHistoryHook().started("a/daily_rides", "daily_rides", "daily_rides")
     done = airflow("history", "--target", "daily_rides", "--format", "json")
@@ -26,6 +27,7 @@ def test_airflow_has_the_verbs_over_the_operators_history() -> None:
     assert [run["run_id"] for run in json.loads(done.stdout)] == ["a/daily_rides"]
 
 
+@pytest.mark.usefixtures("history_file")
 def test_the_exit_status_tells_wrong_input() -> None:
     done = airflow("history", "--run", "no-such-run")
     assert done.returncode == 2

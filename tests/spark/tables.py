@@ -111,6 +111,10 @@ class Lake:
         assert text is not None
         return dict(parse_commit(number, text).info)
 
+    def detail(self, table: str) -> dict[str, Any]:
+        """``DESCRIBE DETAIL`` of a table."""
+        return self.spark.sql(f"DESCRIBE DETAIL {self.sql_name(table)}").collect()[0].asDict()
+
     # -- runs ----------------------------------------------------------------------------------------------------------
 
     def run(self, pipeline: Any, **arguments: Any) -> RunReport:
@@ -122,11 +126,13 @@ class Lake:
 
 
 @contextmanager
-def untouched(lake: Lake, *tables: str, by: type[ReplaceWhereError], match: str) -> Iterator[None]:
+def untouched(
+    lake: Lake, *tables: str, by: type[ReplaceWhereError], match: str
+) -> Iterator[pytest.ExceptionInfo[ReplaceWhereError]]:
     """The block is refused with the error ``by``, and the tables are at the version at which they were."""
     before = {table: lake.version(table) for table in tables}
-    with pytest.raises(by, match=match):
-        yield
+    with pytest.raises(by, match=match) as found:
+        yield found
     assert {table: lake.version(table) for table in tables} == before
 
 

@@ -60,9 +60,9 @@ def test_plan_says_what_would_be_replaced_and_writes_nothing(command: Command) -
     assert out.splitlines() == [
         "Plan as of 2026-03-10T00:00:00+00:00",
         "",
-        "table  mode            removed  written  version  window",
-        "daily  FULL_RECOMPUTE        -        -        -  day >= DATE '2026-03-03'",
-        "                                                  why FIRST_REFRESH",
+        "table  mode            window",
+        "daily  FULL_RECOMPUTE  day >= DATE '2026-03-03'",
+        "                       why FIRST_REFRESH",
     ]
     assert command.lake.version("daily") == -1
     assert command.json("history") == []

@@ -151,6 +151,7 @@ def test_a_transient_error_is_left_to_the_retries(dags: DagFolder, spark_submit:
     first, second = spark_submit.calls
     assert first.request["run_id"] != second.request["run_id"]
     assert first.request["as_of"] == second.request["as_of"]
+    assert second.value("--files").count("request-") == 1, "the first try's files are gone"
 
 
 def test_what_ended_well_before_a_failure_is_recorded(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
@@ -218,6 +219,19 @@ def test_a_report_counts_although_the_application_failed_afterwards(
 
     assert result.state == "success"
     assert str(PredicateHistoryHook().runs()[0].status) == "succeeded"
+
+
+def test_an_application_that_dies_between_two_flows_did_not_do_its_work(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn
+) -> None:
+    spark_submit.answer(report("{run_id}/a", flow="a", target="a"), status=137)
+    pipeline = "".join(SQL.format(name=name, source="rides") for name in "ab")
+
+    result = dags.run(f'ReplaceWhereOperator(task_id="t", pipeline="""{pipeline}""")')
+
+    assert "ended before it had run all flows; a ended well." in result.error
+    assert type(result.errors[0]).__name__ == "AirflowException"
+    assert {run.flow: str(run.status) for run in PredicateHistoryHook().runs()} == {"a": "succeeded", "b": "failed"}
 
 
 def test_a_dry_run_is_asked_for_and_not_recorded(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
