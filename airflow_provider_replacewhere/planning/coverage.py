@@ -13,8 +13,11 @@ from typing import Any
 
 from airflow_provider_replacewhere.predicates.region import Region
 
-# Daily windows leave one strip behind each day. Beyond this many the oldest are forgotten, which costs work, not truth.
-MOST_FRAGMENTS = 2_000
+# Daily windows leave one strip behind each day, and the whole coverage goes along with every request. Beyond these many
+# fragments, and ranges in them, the oldest are forgotten, which costs work, not truth.
+MOST_FRAGMENTS = 500
+MOST_RANGES = 5_000
+MOST_RANGES_OF_ONE = 1_000
 
 
 @dataclass(frozen=True)
@@ -133,9 +136,10 @@ class Coverage:
         touched = entry.bound if entry.region is None else entry.region
         fragments = known.without([touched]).fragments
         if entry.region is not None and entry.proves and not entry.region.is_empty:
-            fragments += (Fragment(entry.region, entry.definition_hash, dict(entry.sources), entry.run_id),)
+            proven = entry.region.subset(MOST_RANGES_OF_ONE)
+            fragments = _joined(fragments, Fragment(proven, entry.definition_hash, dict(entry.sources), entry.run_id))
         return Coverage(
-            fragments=fragments[-MOST_FRAGMENTS:],
+            fragments=_newest(fragments),
             target_id=entry.target_id,
             target_version=entry.target_version,
             sequence=self.sequence if sequence is None else sequence,
@@ -194,6 +198,32 @@ def _uncovered(fragments: Iterable[Fragment], region: Region) -> Iterable[Fragme
         rest = fragment.region.subtract(region)
         if not rest.is_empty:
             yield replace(fragment, region=rest)
+
+
+def _joined(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Fragment, ...]:
+    """One more fragment, as one with what was proven before of the same query over the same sources.
+
+    So the chunks of a backfill do not take the room of a year of daily runs.
+    """
+    for number, fragment in enumerate(fragments):
+        if (
+            fragment.definition_hash == new.definition_hash
+            and fragment.sources == new.sources
+            and fragment.region.size + new.region.size <= MOST_RANGES_OF_ONE // 10
+            and _same_types(fragment.region, new.region)
+        ):
+            together = replace(new, region=fragment.region.union(new.region))
+            return (*fragments[:number], *fragments[number + 1 :], together)
+    return (*fragments, new)
+
+
+def _newest(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
+    kept = fragments[-MOST_FRAGMENTS:]
+    ranges = sum(fragment.region.size for fragment in kept)
+    while ranges > MOST_RANGES:
+        ranges -= kept[0].region.size
+        kept = kept[1:]
+    return kept
 
 
 def _same_types(one: Region, other: Region) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any, TypeAlias, cast
 
 from airflow_provider_replacewhere.errors import PredicateError
@@ -157,6 +158,30 @@ class Domain:
 
     def key_from_json(self, value: Any) -> Key | None:
         return bytes.fromhex(value) if self.name == "binary" and value is not None else cast("Key | None", value)
+
+
+@cache
+def _of(type_: str | SparkType) -> tuple[str, int, int]:
+    if isinstance(type_, str):
+        if "collate" in type_.lower():
+            return "other", 0, 0
+        type_ = spark_type(type_)
+    match type_.name:
+        case "decimal":
+            precision, scale = (*type_.sizes, 0, 0)[:2]
+            return "decimal", precision, scale
+        case "float":
+            return "double", 0, 0
+        case "varchar":
+            return "string", 0, 0
+        case name if name in _WHOLE | _TEXTS:
+            return name, 0, 0
+    return "other", 0, 0
+
+
+@cache
+def _one_of_each(name: str, precision: int, scale: int) -> Domain:
+    return Domain(name, precision, scale)
 
 
 def _rank(value: float) -> int:

@@ -99,7 +99,7 @@ class Region:
         """The columns that the boxes bound, in alphabetical order."""
         return tuple(sorted({path for box in self.boxes for path, _ in box.sides}))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of ranges and points that its SQL has to name."""
         return sum(max(1, sum(len(v.intervals) + v.null for _, v in box.sides)) for box in self.boxes)

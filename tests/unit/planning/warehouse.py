@@ -1,0 +1,325 @@
+"""A warehouse in memory: one source, one target, a ledger, and runs that walk as those of ``spark/run.py`` do.
+
+A cell is a day and a region. The source holds a number for some cells, the query multiplies it, the target holds what
+was written. Both tables keep a transaction log in Delta's own form, which the planner reads as it reads a real one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
+from airflow_provider_replacewhere.planning.coverage import Coverage, Entry
+from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide
+from airflow_provider_replacewhere.planning.report import Mode
+from airflow_provider_replacewhere.predicates import Region, parse_predicate
+from airflow_provider_replacewhere.spark import freshness
+
+Cell = tuple[int, str | None]
+Content = dict[Cell, int]
+
+FIRST_DAY = date(2026, 3, 1)
+DAYS = range(8)
+REGIONS = ("a", "b", None)
+CELLS: tuple[Cell, ...] = tuple(itertools.product(DAYS, REGIONS))
+TYPES = {"day": "date", "region": "string"}
+
+
+def day(number: int) -> date:
+    return FIRST_DAY + timedelta(days=number)
+
+
+def row(cell: Cell) -> dict[str, Any]:
+    return {"day": day(cell[0]), "region": cell[1]}
+
+
+@cache
+def region_of(sql: str) -> Region:
+    return parse_predicate(sql, TYPES)
+
+
+@cache
+def cells_in(region: Region) -> frozenset[Cell]:
+    return frozenset(cell for cell in CELLS if region.contains_row(row(cell)))
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """A window: days from ``start`` up to ``end``, of one region or of all.
+
+    :param opaque: with a condition besides that no region can hold
+    """
+
+    start: int
+    end: int
+    only: str = ""
+    opaque: bool = False
+
+    @property
+    def sql(self) -> str:
+        parts = [f"day >= DATE'{day(self.start)}' AND day < DATE'{day(self.end)}'"]
+        parts += [{"a": "region = 'a'", "b": "region = 'b'", "null": "region IS NULL"}[self.only]] if self.only else []
+        parts += ["length(region) = 1"] if self.opaque else []
+        return " AND ".join(parts)
+
+    @property
+    def cells(self) -> frozenset[Cell]:
+        return frozenset(
+            (d, r)
+            for d, r in CELLS
+            if self.start <= d < self.end
+            and (not self.only or (r is None if self.only == "null" else r == self.only))
+            and (not self.opaque or r is not None)
+        )
+
+
+EVERYTHING = WindowSpec(DAYS.start, DAYS.stop)
+
+
+@dataclass
+class Table:
+    """A Delta table: what it holds at each version, and its log."""
+
+    table_id: str
+    partitioned: bool
+    contents: list[Content] = field(default_factory=lambda: [{}])
+    log: list[str | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.log:
+            self.log.append(self._text("CREATE TABLE", (), metadata=True))
+
+    @property
+    def version(self) -> int:
+        return len(self.contents) - 1
+
+    @property
+    def now(self) -> Content:
+        return self.contents[-1]
+
+    def commit(self, operation: str, content: Content, touched: frozenset[Cell], **about: Any) -> int:
+        """One more version; ``touched`` are the cells whose files are rewritten."""
+        self.contents.append(dict(content))
+        self.log.append(self._text(operation, touched, **about))
+        return self.version
+
+    def forget_log(self, upto: int) -> None:
+        """Delta's clean-up of old log files."""
+        self.log[:upto] = [None] * upto
+
+    def commits(self, after: int, upto: int) -> tuple[LogCommit, ...] | None:
+        texts = [(version, self.log[version]) for version in range(after + 1, upto + 1)]
+        if any(text is None for _, text in texts):
+            return None
+        return tuple(parse_commit(version, text) for version, text in texts if text is not None)
+
+    def _text(
+        self,
+        operation: str,
+        touched: Any,
+        *,
+        metadata: bool = False,
+        data_change: bool = True,
+        token: str | None = None,
+    ) -> str:
+        info: dict[str, Any] = {"operation": operation}
+        if token is not None:
+            info["userMetadata"] = json.dumps({"replacewhere": {"version": 1, "token": token}})
+        actions: list[dict[str, Any]] = [{"commitInfo": info}]
+        if metadata:
+            actions.append({"metaData": {"id": self.table_id}})
+        for number, cell in enumerate(sorted(touched, key=str)):
+            kind = ("add", "remove")[number % 2]
+            actions.append({kind: {"path": f"f{number}", "dataChange": data_change, **self._bounds(cell)}})
+        return "\n".join(map(json.dumps, actions))
+
+    def _bounds(self, cell: Cell) -> dict[str, Any]:
+        values = {"day": day(cell[0]).isoformat(), "region": cell[1]}
+        if self.partitioned:
+            return {"partitionValues": values}
+        known = {name: value for name, value in values.items() if value is not None}
+        nulls = {name: int(value is None) for name, value in values.items()}
+        stats = {"numRecords": 1, "minValues": known, "maxValues": known, "nullCount": nulls}
+        return {"partitionValues": {}, "stats": json.dumps(stats)}
+
+
+@dataclass
+class Run:
+    """A run between its decision and the record of it."""
+
+    number: int
+    spec: WindowSpec
+    definition: int
+    facts: Facts
+    decision: Decision
+    state: Any
+    content: Content
+    entry: Mapping[str, Any] | None = None
+
+    @property
+    def report(self) -> dict[str, Any]:
+        return {"evaluated": dict(self.facts.evaluated), "coverage": self.entry}
+
+
+class Warehouse:
+    def __init__(self, *, partitioned: bool, checked: Callable[[Facts, str], Decision] = decide) -> None:
+        self.partitioned = partitioned
+        self.numbers = itertools.count(1)
+        self.source = Table("source-0", partitioned)
+        self.target: Table | None = None
+        self.ledger: list[Mapping[str, Any]] = []
+        self.coverage = Coverage()
+        self.decide = checked
+
+    # -- the query -----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def answer(definition: int, source: Content) -> Content:
+        """What the query gives over the whole source."""
+        return {cell: value * (definition + 1) for cell, value in source.items()}
+
+    # -- one run, in three steps ---------------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        spec: WindowSpec,
+        definition: int,
+        *,
+        policy: str = "auto",
+        full_refresh: bool = False,
+        override: bool = False,
+        only_stale: bool = False,
+        rand: bool = False,
+        random_query: bool = False,
+        versioned: bool = True,
+    ) -> Run:
+        target, region = self.target, region_of(spec.sql)
+        state = None if target is None else self._state(target)
+        window: Any = SimpleNamespace(types=TYPES, region=region)
+        version = self.source.version if versioned else None
+        source: Any = SimpleNamespace(name="s", version=version, path="source", table_id=self.source.table_id)
+        facts = Facts(
+            window=spec.sql,
+            region=region,
+            definition_hash=f"definition {definition}",
+            pins=freshness.pins([source]),
+            target_exists=target is not None,
+            target_id=target.table_id if target else None,
+            target_version=target.version if target else None,
+            coverage=self.coverage,
+            foreign=freshness.foreign_changes(self, state, window, self.coverage),  # type: ignore[arg-type]
+            previous=self.ledger[-1] if self.ledger else None,
+            override=spec.sql if override else None,
+            evaluated={"rand()": "0.5"} if rand else {},
+            query_is_deterministic=not random_query,
+            full_refresh=full_refresh,
+            only_stale=only_stale,
+            unchanged=freshness.unchanged_in(self, [source]),  # type: ignore[arg-type]
+        )
+        decision = self.decide(facts, policy)
+        self.check(facts, decision, definition)
+        answer = self.answer(definition, self.source.now)
+        if random_query:
+            answer = {cell: value + 1000 * next(self.numbers) for cell, value in answer.items()}
+        run = Run(next(self.numbers), spec, definition, facts, decision, state, answer)
+        if decision.mode is Mode.NO_OP:
+            self._prove(run, None)
+        return run
+
+    def check(self, facts: Facts, decision: Decision, definition: int) -> None:
+        """What is called fresh is what the query gives; a NO_OP leaves nothing to do."""
+        if decision.mode is Mode.FULL_REFRESH:
+            return
+        held = self.target.now if self.target else {}
+        wanted = self.answer(definition, self.source.now)
+        for cell in cells_in(decision.fresh):
+            assert held.get(cell) == wanted.get(cell), f"{cell} is called fresh, and is not"
+        if decision.mode is Mode.NO_OP:
+            assert cells_in(decision.fresh) == cells_in(facts.region)
+        if decision.mode is Mode.INCREMENTAL:
+            assert decision.stale is not None
+            assert cells_in(decision.stale) | cells_in(decision.fresh) == cells_in(facts.region)
+
+    def commit(self, run: Run) -> bool:
+        """Write; False where Delta refuses because somebody else was there first, and the run fails."""
+        if self.target is None:
+            if run.state is not None:
+                return False
+            self.target = Table(f"target-{next(self.numbers)}", self.partitioned)
+        target = self.target
+        if run.state is None:
+            run.state = self._state(target)
+        if run.state.table_id != self._state(target).table_id:
+            return False
+        everything = run.decision.mode is Mode.FULL_REFRESH
+        stale = run.decision.stale
+        replaced = frozenset(CELLS) if everything else run.spec.cells if stale is None else cells_in(stale)
+        for version in range(run.state.version + 1, target.version + 1):
+            changed = {c for c in CELLS if target.contents[version].get(c) != target.contents[version - 1].get(c)}
+            text = target.log[version]
+            if text is None or '"metaData"' in text or (changed & replaced):
+                return False
+        written = {cell: value for cell, value in run.content.items() if cell in run.spec.cells & replaced}
+        kept = {cell: value for cell, value in target.now.items() if cell not in replaced}
+        version = target.commit("WRITE", kept | written, replaced, token=str(run.number))
+        self._prove(run, version)
+        return True
+
+    def record(self, run: Run) -> None:
+        assert run.entry is not None
+        self.ledger.append(json.loads(json.dumps(run.report)))
+        folded = Coverage.from_json(json.loads(json.dumps(self.coverage.to_json())))
+        self.coverage = folded.with_entry(Entry.from_json(self.ledger[-1]["coverage"]), len(self.ledger))
+
+    def run(self, spec: WindowSpec, definition: int = 0, **how: Any) -> Run:
+        """All three steps."""
+        run = self.begin(spec, definition, **how)
+        if run.decision.mode is Mode.NO_OP or self.commit(run):
+            self.record(run)
+        return run
+
+    # -- what others do ------------------------------------------------------------------------------------------------
+
+    def change(self, table: Table, cells: frozenset[Cell], value: int | None, operation: str = "WRITE") -> None:
+        """Set some cells to a value, or delete them."""
+        content = {cell: held for cell, held in table.now.items() if cell not in cells}
+        content |= {} if value is None else dict.fromkeys(cells, value)
+        table.commit(operation, content, cells)
+
+    def restore(self, table: Table, version: int) -> None:
+        content = table.contents[version]
+        changed = frozenset(cell for cell in CELLS if content.get(cell) != table.now.get(cell))
+        table.commit("RESTORE", content, changed)
+
+    # -- what the planner asks of Spark --------------------------------------------------------------------------------
+
+    def read_commits(self, _: Any, path: str, after: int, upto: int) -> tuple[LogCommit, ...] | None:
+        """In the place of :func:`spark.log.read_commits`."""
+        table = self.source if path == "source" else self.target
+        assert table is not None
+        return table.commits(after, upto)
+
+    def _state(self, target: Table) -> Any:
+        return SimpleNamespace(
+            schema=(),
+            version=target.version,
+            path="target",
+            table_id=target.table_id,
+            partition_columns=("day", "region") if self.partitioned else (),
+        )
+
+    def _prove(self, run: Run, version: int | None) -> None:
+        commit: Any = None if version is None else SimpleNamespace(version=version)
+        window: Any = SimpleNamespace(types=TYPES, region=run.facts.region)
+        promised = freshness.promise(run.facts, run.decision)
+        found = freshness.entry(
+            self, run.facts, promised, window, run.state, commit, str(run.number)  # type: ignore[arg-type]
+        )  # fmt: skip
+        run.entry = found.to_json()
