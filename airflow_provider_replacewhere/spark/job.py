@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from airflow_provider_replacewhere.errors import DefinitionError, ReplaceWhereError, RequestError
-from airflow_provider_replacewhere.flows.model import Flow, Pipeline, TableName
+from airflow_provider_replacewhere.flows.model import Flow, NullKeys, Pipeline, TableName
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.spark.errors import unexpected
@@ -81,7 +81,9 @@ def run_pipeline(
     require_delta(session)
     spark = PipelineSpark(session)
     with keeping_active(session):
-        return _Application(Setting(session, spark, with_python(pipeline, spark), request), on_outcome).run()
+        null_keys = cast(NullKeys, request.null_keys or "fail")
+        whole = with_python(pipeline, spark, time_zone=request.time_zone, null_keys=null_keys)
+        return _Application(Setting(session, spark, whole, request), on_outcome).run()
 
 
 @dataclass

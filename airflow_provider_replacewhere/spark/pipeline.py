@@ -41,12 +41,16 @@ def pipeline_of(request: RunRequest) -> Pipeline:
     return combine(*parts)
 
 
-def with_python(pipeline: Pipeline, spark: PipelineSpark) -> Pipeline:
+def with_python(
+    pipeline: Pipeline, spark: PipelineSpark, *, time_zone: str = "UTC", null_keys: NullKeys = "fail"
+) -> Pipeline:
     """The whole pipeline, its Python files run, checked as one.
 
+    :param time_zone: IANA name for Python flows that name none
+    :param null_keys: policy for Python flows that name none
     :raises DefinitionError: a file fails, or the pipeline cannot be run as it is declared
     """
-    run = [run_file(document, spark) for document in pipeline.python]
+    run = [run_file(document, spark, time_zone=time_zone, null_keys=null_keys) for document in pipeline.python]
     # Their texts are among the pipeline's documents already.
     whole = combine(replace(pipeline, python=()), *(replace(declared, documents=()) for declared in run))
     check(whole)

@@ -10,11 +10,12 @@ from types import ModuleType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from airflow_provider_replacewhere.errors import DefinitionError, ReplaceWhereError
 from airflow_provider_replacewhere.flows import decorators
 from airflow_provider_replacewhere.flows.declarations import to_pipeline
-from airflow_provider_replacewhere.flows.model import Pipeline
+from airflow_provider_replacewhere.flows.model import NullKeys, Pipeline
 from airflow_provider_replacewhere.flows.names import parse_table_name
 from airflow_provider_replacewhere.spark.columns import column_to_sql
 from airflow_provider_replacewhere.spark.sources import Sources
@@ -43,8 +44,15 @@ class PipelineSpark:
 
     def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
         """As ``SparkSession.sql``, every table in the text at the version that this run reads."""
-        arguments = {"args": args, **kwargs} if args is not None else kwargs
-        return self._reading("spark.sql(…)").sql(Span.of(sqlQuery, "spark.sql argument"), **arguments)
+        sources = self._reading("spark.sql(…)")
+        arguments = {} if args is None else {"args": args}
+        # {name} in the text, as Spark has it: literals, Columns, and DataFrames by way of temporary views.
+        formatter = SQLStringFormatter(sources.session)
+        try:
+            text = formatter.format(sqlQuery, **kwargs) if kwargs else sqlQuery
+            return sources.sql(Span.of(text, "spark.sql argument"), **arguments)
+        finally:
+            formatter.clear()
 
     @property
     def read(self) -> _PipelineRead:
@@ -113,12 +121,16 @@ class _PipelineRead:
         return frame
 
 
-def run_file(document: Document, spark: PipelineSpark) -> Pipeline:
+def run_file(
+    document: Document, spark: PipelineSpark, *, time_zone: str = "UTC", null_keys: NullKeys = "fail"
+) -> Pipeline:
     """The flows and views that a Python pipeline file declares.
 
     Files written for Spark's declarative pipelines run unchanged: ``from pyspark import pipelines as dp`` gives this
     package's decorators while the file runs, and ``spark`` is there without being asked for.
 
+    :param time_zone: IANA name for flows whose table properties name none
+    :param null_keys: policy for flows whose table properties name none
     :raises DefinitionError: the file fails, or declares something that is no REPLACE WHERE flow
     """
     namespace = {"__name__": Path(document.name).stem, "__file__": document.name, "spark": spark}
@@ -134,7 +146,13 @@ def run_file(document: Document, spark: PipelineSpark) -> Pipeline:
                 span=_line_of(error, document),
             ) from error
     session = spark._outside
-    return to_pipeline(declarations, document, lambda column: column_to_sql(session, column))
+    return to_pipeline(
+        declarations,
+        document,
+        lambda column: column_to_sql(session, column),
+        time_zone=time_zone,
+        null_keys=null_keys,
+    )
 
 
 def call(function: Callable[[], Any], sources: Sources, spark: PipelineSpark) -> DataFrame:

@@ -290,7 +290,8 @@ def _source_of(leaf: Any) -> Source | None:
     if kind in CONSTANT_LEAVES:
         return None
     if kind != "LogicalRelation":
-        return Source(f"{kind} {_first_line(leaf.toString())[:80]}")
+        # Without the ids of expressions, which differ with every run.
+        return Source(re.sub(r"#\d+L?", "", _first_line(leaf.toString()))[:80])
     table = option(leaf.catalogTable())
     name = str(table.identifier().unquotedString()).removeprefix("spark_catalog.") if table is not None else None
     location = _location(leaf)

@@ -124,6 +124,10 @@ def test_a_backfill_replaces_the_range_of_the_form_and_refuses_the_rest(airflow:
     assert good["values"]["backfill"]["flows"]["daily_rides"]["override"] is True
     assert [run["state"] for run in bad] == ["failed"] * len(refused)
     assert DeltaTable(str(airflow.tables / "daily_rides")).version() == 1
+    printed = good["printed"]
+    assert "more than one way" not in printed
+    assert "A ; has no place in a predicate." in printed
+    assert "station_id is no column of the target." in printed
 
 
 def test_a_killed_spark_submit_is_an_error_and_the_table_is_as_it_was(airflow: AirflowProcess, tmp_path: Path) -> None:

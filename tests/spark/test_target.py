@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -421,6 +422,38 @@ def test_a_query_that_fails_while_it_runs_is_the_queries_fault_and_changes_nothi
         with untouched(shared, "daily", by=ReplaceWhereError, match="CAST_INVALID_INPUT|DIVIDE_BY_ZERO") as found:
             shared.run(flow(query))
         assert not found.value.retryable
+
+
+def test_what_others_do_to_the_tables_meanwhile_does_not_mislead_a_run(rides: Lake, tmp_path: Path) -> None:
+    file = tmp_path / "flow.py"
+    file.write_text(f"""
+from pyspark import pipelines as dp
+
+@dp.table(replace_where="day >= date_sub(current_date(), 7)")
+def daily():
+    foreign = spark.sql("SELECT day, 'foreign' AS zone, fare FROM rides")
+    foreign.write.format("delta").mode("append").save("{rides.path("daily")}")
+    return spark.table("rides")
+""")
+    kept = [("2026-02-01", "foreign", 1.0)]
+    rides.make("daily", RIDES_COLUMNS)
+    first = rides.run(file)  # after the target was looked at and before it is written, somebody appends to it
+    assert rides.rows("daily") == [*kept, *IN_WINDOW]
+    assert (first.target_version, first.rows_deleted) == (2, 2)
+
+    pipeline = flow("SELECT * FROM rides")
+    rides.sql("OPTIMIZE {daily}")
+    rides.sql("RESTORE TABLE {daily} TO VERSION AS OF 1")
+    rides.run(pipeline)
+    assert rides.rows("daily") == [*kept, *IN_WINDOW]
+
+    # A source that is dropped and made again starts at version 0, and is another table.
+    shutil.rmtree(rides.path("rides"))
+    rides.make("rides", RIDES_COLUMNS, [("2026-03-09", "again", 4.0)])
+    report = rides.run(pipeline)
+    assert rides.rows("daily") == [*kept, ("2026-03-09", "again", 4.0)]
+    (source,) = report.planning_information["source_table_information"]
+    assert source["table_id"] != first.planning_information["source_table_information"][0]["table_id"]
 
 
 def test_a_plan_writes_nothing(rides: Lake) -> None:
