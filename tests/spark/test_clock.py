@@ -74,7 +74,8 @@ def test_a_retry_the_day_after_computes_the_window_and_the_rows_of_the_day(lake:
     assert "BETWEEN" not in again.window
 
     moved = lake.run(pipeline, as_of=instant("2026-03-11T00:00:00"))
-    assert {"reason": "WINDOW_MOVED", "previous_window": first.window} in moved.reasons
+    exposed = {"reason": "WINDOW_WIDENED", "newly_exposed": "(`day` = DATE '2026-03-11')"}
+    assert exposed in moved.reasons
     assert lake.rows("daily") == [("2026-03-09", 1, 1), ("2026-03-10", 2, 1), ("2026-03-11", 3, 0)]
 
 
