@@ -15,8 +15,8 @@ import pytest
 
 from airflow_provider_replacewhere.errors import ReplaceWhereError
 from airflow_provider_replacewhere.local import LocalSession
-from airflow_provider_replacewhere.planning.report import RunReport
 from airflow_provider_replacewhere.planning.changes import parse_commit
+from airflow_provider_replacewhere.planning.report import RunReport
 from airflow_provider_replacewhere.spark.log import commit_text
 
 if TYPE_CHECKING:

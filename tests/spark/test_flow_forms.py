@@ -94,7 +94,8 @@ class Arguments(Form):
             run_id=f"run-{lake.version('daily')}-{len(lake.session.history.runs())}",
             **{"as_of": NOON, "arguments": given, "overrides": overrides, "root": str(lake.root), **arguments},
         )
-        request = replace(request, previous=lake.session.history.last_successful())
+        history = lake.session.history
+        request = replace(request, previous=history.last_successful(), coverage=history.coverage())
         outcome = run_request(lake.spark, RunRequest.from_json(request.to_json()))
         lake.session.history.record_outcome(outcome)
         outcome.raise_for_failure()
@@ -150,9 +151,11 @@ def test_windows_are_replaced_and_history_stays(city: Lake, form: Form) -> None:
         ("2026-03-09", "south", 30.0),
         ("2026-03-11", "harbour", 2.0),
     }
-    assert {"reason": "SOURCE_CHANGED", "table": "rides", "from_version": 0, "to_version": 2} in second.reasons
-    assert {"reason": "WINDOW_MOVED", "previous_window": first.window} in second.reasons
-    assert "QUERY_FINGERPRINT_CHANGED" not in [reason["reason"] for reason in second.reasons]
+    changed, foreign = second.reasons
+    assert changed["reason"] == "SOURCE_CHANGED"
+    assert (changed["table"], changed["from_version"], changed["to_version"]) == ("rides", 0, 2)
+    assert foreign["reason"] == "EXTERNAL_CHANGE_IN_REPLACE_WINDOW"
+    assert (foreign["operation"], foreign["region"]) == ("WRITE", "(`day` = DATE '2026-03-09')")
 
     # An override replaces its own window, for this once.
     report = form.run(city, overrides={form.flow_name: "day BETWEEN '2026-03-04' AND '2026-03-05' AND zone = 'south'"})
