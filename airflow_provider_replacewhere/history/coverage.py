@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -22,7 +23,15 @@ KEEP_AFTER = 20
 
 def read_coverage(connection: Connection, target_key: str) -> tuple[Coverage, int]:
     """The coverage of a target, and how many reports had to be folded for it."""
-    coverage = _kept(connection, target_key)
+    while True:
+        kept_before = _kept(connection, target_key)
+        found = _fold(connection, target_key, kept_before)
+        # Unless the database shows one moment to a whole transaction, reports may be pruned between the two reads.
+        if _kept_sequence(connection, target_key) == kept_before.sequence:
+            return found
+
+
+def _fold(connection: Connection, target_key: str, coverage: Coverage) -> tuple[Coverage, int]:
     query = (
         sa.select(events.c.sequence, events.c.report)
         .where(
@@ -31,6 +40,8 @@ def read_coverage(connection: Connection, target_key: str) -> tuple[Coverage, in
             events.c.sequence > coverage.sequence,
         )
         .order_by(events.c.sequence)
+        # Long ledgers do not fit in memory.
+        .execution_options(stream_results=True)
     )
     folded = 0
     for sequence, report in connection.execute(query):
@@ -43,7 +54,7 @@ def read_coverage(connection: Connection, target_key: str) -> tuple[Coverage, in
 
 def keep_coverage(connection: Connection, target_key: str, coverage: Coverage) -> None:
     """Keep a fold, unless one that goes further is kept. Inside a writing transaction that holds the counter."""
-    if coverage.sequence <= _kept(connection, target_key).sequence:
+    if coverage.sequence <= _kept_sequence(connection, target_key):
         return
     connection.execute(kept.delete().where(kept.c.target_key == target_key))
     document = json.dumps(coverage.to_json(), sort_keys=True, ensure_ascii=False)
@@ -56,15 +67,21 @@ def _kept(connection: Connection, target_key: str) -> Coverage:
     if found is None:
         return Coverage()
     try:
-        return Coverage.from_json(json.loads(found.document))
-    except (ValueError, KeyError, TypeError, PredicateError):
+        coverage = Coverage.from_json(json.loads(found.document))
+        return replace(coverage, sequence=found.sequence)
+    except (AttributeError, KeyError, PredicateError, TypeError, ValueError):
         # Not readable: what came after it is, and what is not known is recomputed.
         return Coverage(sequence=found.sequence)
+
+
+def _kept_sequence(connection: Connection, target_key: str) -> int:
+    query = sa.select(kept.c.sequence).where(kept.c.target_key == target_key)
+    return int(connection.execute(query).scalar() or 0)
 
 
 def _entry(report: str) -> Entry | None:
     try:
         value = json.loads(report)["coverage"]
         return None if value is None else Entry.from_json(value)
-    except (ValueError, KeyError, TypeError, PredicateError):
+    except (AttributeError, KeyError, PredicateError, TypeError, ValueError):
         return None

@@ -68,7 +68,8 @@ class Entry:
         every source had a version
     :param whole: whether everything outside ``region`` was emptied, as a full refresh does
     :param target_version: the target's version after the run; the target's log is known up to here
-    :param foreign: what others changed in the target since the run before: regions, or None for the whole table
+    :param foreign: what others changed in the target after ``since``: regions, or None for the whole table
+    :param since: the version of the target after which every commit was looked at; None: none was
     """
 
     region: Region | None
@@ -81,6 +82,7 @@ class Entry:
     target_id: str | None
     whole: bool = False
     foreign: tuple[Region | None, ...] = ()
+    since: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -94,6 +96,7 @@ class Entry:
             "target_id": self.target_id,
             "whole": self.whole,
             "foreign": [_to_json(region) for region in self.foreign],
+            "since": self.since,
         }
 
     @classmethod
@@ -127,9 +130,12 @@ class Coverage:
         """The coverage after one more run."""
         known = self if entry.target_id == self.target_id else Coverage()
         known = known.without(entry.foreign)
+        if known.target_version is not None and (entry.since is None or entry.since > known.target_version):
+            # The run was asked for before the last one was recorded: nobody has looked at the commits in between.
+            known = known.without([None])
         if known.target_version is not None and entry.target_version < known.target_version:
             # Recorded late: a run that committed after this one is in the ledger already and may have overwritten it.
-            behind = known.without([entry.region if entry.bound is None else entry.bound])
+            behind = known.without([None if entry.whole else entry.bound])
             return replace(behind, sequence=self.sequence if sequence is None else sequence)
         if entry.whole:
             known = replace(known, fragments=())

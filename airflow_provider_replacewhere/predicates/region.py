@@ -225,11 +225,12 @@ class Region:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Region:
+    def from_json(cls, value: Any) -> Region:
         """:raises PredicateError: the document is no region, or one of another version"""
-        if value.get("version") != REGION_VERSION:
+        version = value.get("version") if isinstance(value, Mapping) else None
+        if version != REGION_VERSION:
             raise PredicateError(
-                f"The region has version {value.get('version')}; this package reads version {REGION_VERSION}.",
+                f"The region has version {version}; this package reads version {REGION_VERSION}.",
                 hint="Let everything that shares a ledger run the same version of airflow-provider-replacewhere.",
             )
         try:

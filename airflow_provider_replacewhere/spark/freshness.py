@@ -156,6 +156,8 @@ def entry(
     :param commit: what the run wrote; None for a NO_OP
     """
     late = _late(session, state, window, commit)
+    known = facts.coverage
+    looked_back = known.target_version is not None and known.target_id == state.table_id
     region = promised.region
     if region is not None:
         # Only what was replaced was read at the commit's own version; the rest may have been changed in between.
@@ -172,6 +174,7 @@ def entry(
         target_id=state.table_id,
         whole=promised.whole,
         foreign=(*_regions(facts.foreign), *late),
+        since=known.target_version if looked_back else state.version,
     )
 
 

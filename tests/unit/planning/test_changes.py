@@ -89,7 +89,9 @@ def test_operations_that_put_another_table_in_its_place(operation: str) -> None:
     assert foreign([found], frozenset()) == (found,)
 
 
-@pytest.mark.parametrize("operation", ["SET TBLPROPERTIES", "ADD COLUMNS", "ADD CONSTRAINT", "UPGRADE PROTOCOL"])
+@pytest.mark.parametrize(
+    "operation", ["SET TBLPROPERTIES", "ADD COLUMNS", "ADD CONSTRAINT", "UPGRADE PROTOCOL", "CLUSTER BY"]
+)
 def test_a_new_description_that_changes_no_row(operation: str) -> None:
     found = commit(operation, {"metaData": METADATA}, PROTOCOL)
     assert not found.changes_metadata
@@ -97,7 +99,7 @@ def test_a_new_description_that_changes_no_row(operation: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "operation", ["RENAME COLUMN", "DROP COLUMNS", "CHANGE COLUMN", "REPLACE COLUMNS", "CLUSTER BY", "WRITE", ""]
+    "operation", ["RENAME COLUMN", "DROP COLUMNS", "CHANGE COLUMN", "REPLACE COLUMNS", "WRITE", ""]
 )
 def test_a_new_description_that_may_matter(operation: str) -> None:
     assert commit(operation, {"metaData": METADATA}).changes_metadata

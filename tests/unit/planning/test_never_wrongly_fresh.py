@@ -63,6 +63,7 @@ class Histories(RuleBasedStateMachine):
         self.house = Warehouse(partitioned=partitioned)
         self.house.source.commit("WRITE", filled, frozenset(filled))
         self.last = WindowSpec(0, 3)
+        self.asked: list[Coverage] = [self.house.coverage]
         self.in_flight: list[Run] = []
         self.unrecorded: list[Run] = []
 
@@ -83,6 +84,10 @@ class Histories(RuleBasedStateMachine):
         self, window: WindowSpec, definition: int, how: dict[str, Any], rare: dict[str, Any]
     ) -> None:
         self.house.run(window, definition, **(how | rare))
+
+    @rule(window=windows, definition=definitions)
+    def full_refresh(self, window: WindowSpec, definition: int) -> None:
+        self.house.run(window, definition, full_refresh=True)
 
     @rule(window=windows, definition=definitions)
     def run_twice(self, window: WindowSpec, definition: int) -> None:
@@ -110,6 +115,25 @@ class Histories(RuleBasedStateMachine):
         if run.decision.mode is Mode.NO_OP or self.house.commit(run):
             self.house.run(second, 1 - definition)
             self.house.record(run)
+
+    @rule()
+    def run_is_asked_for(self) -> None:
+        """Spark starts slowly: what the ledger proves goes with the request, and others go on meanwhile."""
+        self.asked.append(self.house.coverage)
+
+    @precondition(lambda self: self.house.target)
+    @rule(cells=cells, value=st.none() | st.integers(100, 109), window=windows, definition=definitions)
+    def run_was_asked_for_before_all_others(
+        self, cells: frozenset[Cell], value: int | None, window: WindowSpec, definition: int
+    ) -> None:
+        self.house.change(self.house.target, cells, value)
+        self.house.run(window, definition, slice_=Coverage())
+
+    @precondition(lambda self: self.asked)
+    @rule(choice=st.data(), window=windows, definition=definitions)
+    def run_that_was_asked_for(self, choice: st.DataObject, window: WindowSpec, definition: int) -> None:
+        asked = self.asked[choice.draw(st.integers(0, len(self.asked) - 1))]
+        self.house.run(window, definition, slice_=asked)
 
     @precondition(lambda self: self.in_flight)
     @rule(choice=st.data())
@@ -243,7 +267,7 @@ def search(examples: int, steps: int = 25, phases: tuple[Phase, ...] = (Phase.ex
 
 
 def test_nothing_is_called_fresh_that_is_not() -> None:
-    search(150, phases=(Phase.generate, Phase.shrink))
+    search(120, phases=(Phase.generate, Phase.shrink))
 
 
 # -- the machine finds what it is there to find --
@@ -276,8 +300,9 @@ def source_changes_are_missed(patch: pytest.MonkeyPatch) -> None:
 
 def sources_are_known_by_version_alone(patch: pytest.MonkeyPatch) -> None:
     def same(facts: Any, fragment: Any) -> Any:
-        of_now = {name: replace(pin, table_id=facts.pins[name].table_id) for name, pin in fragment.sources.items()}
-        return facts, replace(fragment, sources=of_now)
+        of_now = {name: pin and replace(pin, table_id="source") for name, pin in facts.pins.items()}
+        before = {name: replace(pin, table_id="source") for name, pin in fragment.sources.items()}
+        return replace(facts, pins=of_now), replace(fragment, sources=before)
 
     patch_why(patch, same)
 
@@ -318,6 +343,11 @@ def a_log_with_a_gap_tells_nothing_new(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(freshness, "foreign_changes", lambda *about: original(*about) or ())
 
 
+def a_run_may_have_been_asked_for_long_ago(patch: pytest.MonkeyPatch) -> None:
+    original = Coverage.with_entry
+    patch.setattr(Coverage, "with_entry", lambda self, entry, number: original(self, replace(entry, since=0), number))
+
+
 def patch_why(patch: pytest.MonkeyPatch, change: Callable[[Any, Any], Any]) -> None:
     original = decide._why_stale
     patch.setattr(decide, "_why_stale", lambda facts, fragment: original(*change(facts, fragment)))
@@ -335,6 +365,7 @@ BUGS = (
     what_a_run_replaces_stays_covered,
     a_full_refresh_leaves_the_rest,
     a_log_with_a_gap_tells_nothing_new,
+    a_run_may_have_been_asked_for_long_ago,
 )
 
 

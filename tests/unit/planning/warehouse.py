@@ -199,7 +199,13 @@ class Warehouse:
         rand: bool = False,
         random_query: bool = False,
         versioned: bool = True,
+        slice_: Coverage | None = None,
     ) -> Run:
+        """Look at the world and decide.
+
+        :param slice_: what the ledger proved when the run was asked for; now, if not given
+        """
+        coverage = self.coverage if slice_ is None else slice_
         target, region = self.target, region_of(spec.sql)
         state = None if target is None else self._state(target)
         window: Any = SimpleNamespace(types=TYPES, region=region)
@@ -213,8 +219,8 @@ class Warehouse:
             target_exists=target is not None,
             target_id=target.table_id if target else None,
             target_version=target.version if target else None,
-            coverage=self.coverage,
-            foreign=freshness.foreign_changes(self, state, window, self.coverage),  # type: ignore[arg-type]
+            coverage=coverage,
+            foreign=freshness.foreign_changes(self, state, window, coverage),  # type: ignore[arg-type]
             previous=self.ledger[-1] if self.ledger else None,
             override=spec.sql if override else None,
             evaluated={"rand()": "0.5"} if rand else {},
