@@ -14,6 +14,7 @@ from airflow.providers.common.compat.sdk import Connection
 
 from airflow_provider_replacewhere.errors import HistoryError, RequestError
 from airflow_provider_replacewhere.history.records import RunStatus
+from airflow_provider_replacewhere.history.schema import REVISIONS
 from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity
@@ -119,7 +120,7 @@ def test_sqlite_by_connection_lies_in_our_folder(connect: Any) -> None:
         f"The history at {hook.url} answers and is empty; its first use makes the tables.",
     )
     hook.migrate()
-    assert hook.test_connection() == (True, f"The history at {hook.url} answers and has schema version 0002.")
+    assert hook.test_connection() == (True, f"The history at {hook.url} answers and has schema version {REVISIONS[-1]}.")
 
 
 @pytest.mark.parametrize(

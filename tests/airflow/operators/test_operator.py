@@ -42,6 +42,7 @@ def test_a_flow_given_as_arguments_is_run_and_summed_up(dags: DagFolder, spark_s
                 "reasons": [{"reason": "FIRST_REFRESH"}],
                 "window": "(`d` >= DATE '2026-03-01')",
                 "replaced": "(`d` >= DATE '2026-03-01')",
+                "fresh": None,
                 "override": False,
                 "rows_deleted": 10,
                 "rows_written": 12,
