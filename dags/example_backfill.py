@@ -51,6 +51,7 @@ with DAG(
             title="Predicates instead of a range",
             description='[{"flow_name": "daily_rides", "predicate_override": "ride_date >= current_date()"}]',
         ),
+        "only_stale": Param(False, type="boolean", title="Leave alone what is proven fresh"),
         "dry_run": Param(False, type="boolean", title="Only say what would be done"),
     },
     # [END howto_backfill_form]
@@ -63,7 +64,7 @@ with DAG(
         name="example-data",
     )
     # [START howto_backfill]
-    # flow_name, start, end, equals, overrides and dry_run are left out here, so they are taken from the form.
+    # flow_name, start, end, equals, overrides, only_stale and dry_run are left out: they are taken from the form.
     backfill = BackfillOperator(
         task_id="backfill",
         pipeline=["pipelines/daily_rides.sql", "pipelines/station_revenue.py"],

@@ -23,12 +23,14 @@ class Asked:
     :param overrides: predicates for this run only
     :param full_refresh: targets whose whole table is to be replaced
     :param dry_run: plan only
+    :param only_stale: whether an override leaves alone what the ledger proves fresh
     """
 
     select: tuple[str, ...] = ()
     overrides: tuple[Override, ...] = ()
     full_refresh: tuple[str, ...] = ()
     dry_run: bool = False
+    only_stale: bool = False
 
 
 def check_asked(asked: Asked, definition: Definition) -> None:

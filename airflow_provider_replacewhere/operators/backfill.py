@@ -45,6 +45,7 @@ class BackfillOperator(ReplaceWhereOperator):
     :param equals: by column of the target: a value, a list of values, or null (templated)
     :param column_type: ``date``, ``timestamp``, ``timestamp_ntz``, ``number`` or ``string``; by default as the values
         look (templated)
+    :param only_stale: recompute only what the ledger does not prove fresh; by default the whole range is (templated)
 
     All others are those of :class:`ReplaceWhereOperator`, of which ``refresh_selection``, ``full_refresh`` and
     ``dry_run`` can be params too.
@@ -60,6 +61,7 @@ class BackfillOperator(ReplaceWhereOperator):
         "end",
         "equals",
         "column_type",
+        "only_stale",
     )
     ui_color = "#f2e6d0"
 
@@ -74,6 +76,7 @@ class BackfillOperator(ReplaceWhereOperator):
         end: Any = None,
         equals: Mapping[str, Any] | str | None = None,
         column_type: str | None = None,
+        only_stale: bool | str = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -85,6 +88,7 @@ class BackfillOperator(ReplaceWhereOperator):
         self.end = end
         self.equals = equals
         self.column_type = column_type
+        self.only_stale = only_stale
 
     def _read_asked(self, definition: Definition, context: Context) -> Asked:
         fixed = {name: getattr(self, attribute) for name, attribute in FIELDS.items()}

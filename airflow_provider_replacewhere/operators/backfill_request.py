@@ -31,6 +31,7 @@ FIELDS = {
             "end",
             "equals",
             "column_type",
+            "only_stale",
         )
     },
     "dry_run": "plan_only",
@@ -53,7 +54,9 @@ def read_backfill(values: Mapping[str, Any], definition: Definition) -> Asked:
             hint="Give overrides, or a statement, or bounds (column, start, end, equals).",
         )
     asked = Asked(
-        select=names("refresh_selection", values["refresh_selection"]), dry_run=truth("dry_run", values["dry_run"])
+        select=names("refresh_selection", values["refresh_selection"]),
+        dry_run=truth("dry_run", values["dry_run"]),
+        only_stale=truth("only_stale", values["only_stale"]),
     )
     if values["overrides"]:
         asked = replace(asked, overrides=_overrides(values["overrides"]))

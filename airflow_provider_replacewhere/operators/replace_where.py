@@ -237,6 +237,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             report_uri=exchange.report_uri,
             identity=ledger.identity,
             dry_run=asked.dry_run,
+            only_stale=asked.only_stale,
         )
 
     def _run_application(

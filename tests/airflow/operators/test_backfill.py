@@ -112,10 +112,13 @@ def test_without_a_range_the_flows_run_as_declared(dags: DagFolder, spark_submit
     assert asked(spark_submit) == ({}, [], [])
 
 
-def test_a_dry_run_can_be_asked_for_in_the_form(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
-    dags.run(TASK, {"dry_run": True})
+def test_a_dry_run_of_the_stale_part_can_be_asked_for_in_the_form(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn
+) -> None:
+    dags.run(TASK, {"dry_run": True, "only_stale": True})
 
     assert spark_submit.calls[0].request["dry_run"] is True
+    assert spark_submit.calls[0].request["only_stale"] is True
 
 
 def test_what_the_author_fixed_cannot_be_changed_by_the_conf(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
