@@ -120,7 +120,10 @@ def test_sqlite_by_connection_lies_in_our_folder(connect: Any) -> None:
         f"The history at {hook.url} answers and is empty; its first use makes the tables.",
     )
     hook.migrate()
-    assert hook.test_connection() == (True, f"The history at {hook.url} answers and has schema version {REVISIONS[-1]}.")
+    assert hook.test_connection() == (
+        True,
+        f"The history at {hook.url} answers and has schema version {REVISIONS[-1]}.",
+    )
 
 
 @pytest.mark.parametrize(
