@@ -139,7 +139,7 @@ def _of_statistics(stats: Mapping[str, Any] | None, name: str, type_: str) -> Va
     if low is None or high is None:
         return None
     first, last = _key(low, type_), _key(high, type_)
-    if first is None or last is None:
+    if first is None or last is None or last < first:  # type: ignore[operator]  # keys of one domain
         return None
     end: Key | None = domain.next(last)
     if domain.name == "string":

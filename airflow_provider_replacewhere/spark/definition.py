@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
+import os
 import re
 import sys
 import sysconfig
 import uuid
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_replacewhere.flows.model import Flow
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
 from airflow_provider_replacewhere.spark.jvm import (
     class_name,
     expressions,
@@ -23,45 +27,79 @@ from airflow_provider_replacewhere.spark.jvm import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import SparkSession
 
 _OWN = ("airflow_provider_replacewhere", "pyspark", "py4j", "sqlglot", "__main__")
 
 # ``none#3``, ``scalar-subquery#12``, and CTEs, which carry their number without the sign.
 _IDS = re.compile(r"(#|CTERelation(?:Def|Ref) )(\d+)")
 
-# Settings that change what the same plan means.
-MEANING = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
+# Settings that cannot change what a query gives: how it is run, and where things are. All others count.
+HARMLESS_SETTINGS = (
+    "spark.sql.adaptive.",
+    "spark.sql.artifact.",
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.catalog",
+    "spark.sql.debug.",
+    "spark.sql.execution.",
+    "spark.sql.extensions",
+    "spark.sql.files.maxPartitionBytes",
+    "spark.sql.hive.",
+    "spark.sql.shuffle.",
+    "spark.sql.streaming.",
+    "spark.sql.ui.",
+    "spark.sql.warehouse.dir",
+)
+# Inline data of more rows than this is taken for new each time.
+MOST_INLINE_ROWS = 10_000
 
 
-def definition_hash(frame: DataFrame, flow: Flow, python_files: Iterable[str]) -> str:
+def definition_hash(
+    frame: DataFrame, settings: Mapping[str, str], expectations: Iterable[str], python_files: Iterable[str]
+) -> str:
     """A hash of the analysed query in canonical form, as 64 hex digits.
 
     Layout, comments, letter case of keywords, aliases of tables and hints do not count; a view or a function that the
-    query uses does, because it is part of the analysed plan, and so does as_of where the query asks for the time.
-    Versions of sources do not count.
+    query uses does, because it is part of the analysed plan. Versions of sources do not count.
 
     A plan shows that a Python function is called, not what it does. So where one is, the function as it is sent to
     the workers counts, and the source of every module that is neither installed nor part of Python: a helper's too.
+    What cannot be seen at all (the code of a jar) makes each run's definition its own.
 
+    :param frame: the query, with the conditions of its expectations as further columns
+    :param settings: the pipeline's and the flow's own settings
+    :param expectations: names and actions of the expectations, in order
     :param python_files: the texts of the pipeline's Python files
     """
+    session = frame.sparkSession
     # The bodies of SQL functions in place of their calls, which hide what they do; the stopped clock is made of them.
-    inline = scala_object(frame.sparkSession, "org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode")
+    inline = scala_object(session, "org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode")
     plan = inline.apply(frame._jdf.queryExecution().analyzed())
     functions = _python_functions(plan)
     parts = [
         _numbered_anew(plan.canonicalized().toString()),
+        # A plan's text writes 'a,b' and 'a', 'b' alike.
+        *(str(e.sql()) for e in expressions(plan) if class_name(e) == "Literal"),
+        *(_leaf(node, session) for node in walk(plan) if not seq(node.children())),
         *_unseen_code(plan),
-        *(_leaf(node) for node in walk(plan) if not seq(node.children())),
         frame.schema.json(),
-        *(f"{key}={frame.sparkSession.conf.get(key)}" for key in MEANING),
-        *(f"{e.name}:{e.condition}:{e.on_violation}" for e in flow.table.expectations),
+        *_meaning(session, settings),
+        *expectations,
         *functions,
         *(python_files if functions else ()),
         *(_helper_sources() if functions else ()),
     ]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+
+
+def _meaning(session: SparkSession, own: Mapping[str, str]) -> list[str]:
+    """The settings under which the plan is run, but for those that cannot matter."""
+    found = {
+        key: value for key, value in session.conf.getAll.items() if key.startswith(("spark.sql.", "spark.databricks."))
+    }
+    return [
+        f"{key}={value}" for key, value in sorted({**found, **own}.items()) if not key.startswith(HARMLESS_SETTINGS)
+    ]
 
 
 def _numbered_anew(text: str) -> str:
@@ -103,22 +141,28 @@ def _python_functions(plan: Any) -> list[str]:
 
 def _helper_sources() -> list[str]:
     """The sources of the user's own modules: all that is imported and neither installed nor part of Python."""
-    installed = tuple({sys.prefix, sys.base_prefix, *map(str, sysconfig.get_paths().values())})
+    paths = sysconfig.get_paths()
+    installed = tuple(
+        f"{paths[name].rstrip(os.sep)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    )
     sources = []
     for name, module in sorted(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if not file or not file.endswith(".py") or file.startswith(installed) or name.startswith(_OWN):
+        if not file or file.startswith(installed) or name.startswith(_OWN):
             continue
         try:
-            sources.append(f"{name}:{Path(file).read_text(encoding='utf-8')}")
-        except (OSError, UnicodeDecodeError):
-            sources.append(f"{name}:{file}")
+            # By its loader: it may lie in a zip.
+            sources.append(f"{name}:{inspect.getsource(module)}")
+        except (OSError, TypeError):
+            sources.append(f"{name}:{uuid.uuid4().hex}")
     return sources
 
 
-def _leaf(node: Any) -> str:
+def _leaf(node: Any, session: SparkSession) -> str:
     """A source and its columns: in a canonical plan columns have no names and a Delta folder has none either."""
-    columns = ",".join(f"{a.name()}:{a.dataType().simpleString()}" for a in seq(node.output()))
+    columns = ",".join(f"{a.name()}:{a.dataType().sql()}" for a in seq(node.output()))
+    if class_name(node) == "LocalRelation":
+        return f"{columns}:{_inline_rows(node, session)}"
     if class_name(node) != "LogicalRelation":
         return f"{class_name(node)}({columns})"
     table = option(node.catalogTable())
@@ -126,3 +170,20 @@ def _leaf(node: Any) -> str:
     has_location = any(method.getName() == "location" for method in relation.getClass().getMethods())
     paths = [str(p.toString()) for p in seq(relation.location().rootPaths())] if has_location else []
     return f"{table.identifier().unquotedString() if table else ''}{paths}({columns})"
+
+
+def _inline_rows(node: Any, session: SparkSession) -> str:
+    """The rows of a VALUES list or of a DataFrame made from data in memory: they are part of the definition."""
+    jvm = session._jvm
+    assert jvm is not None
+    if node.data().size() > MOST_INLINE_ROWS:
+        return uuid.uuid4().hex
+    try:
+        rows = DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, node), session)
+        # By position, since names may come twice.
+        named = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
+        return "\n".join(
+            str(row[0]) for row in named.selectExpr("to_json(struct(*), map('ignoreNullFields', 'false'))").collect()
+        )
+    except (PySparkException, Py4JError):
+        return uuid.uuid4().hex

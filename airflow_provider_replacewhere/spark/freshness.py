@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 MOST_RANGES = 64
 """A bound with more ranges than this is widened to its hull."""
 
+ANY_ROWS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample"})
+OUTSIDE = frozenset(
+    {"CurrentUser", "SessionUser", "CurrentCatalog", "CurrentDatabase", "CurrentSchema", "SparkVersion"}
+)
+
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
@@ -38,8 +43,19 @@ def coverage_of(value: Mapping[str, Any] | None) -> Coverage:
 
 
 def is_deterministic(query: DataFrame) -> bool:
-    """Whether the query gives the same answer over the same rows, as far as Catalyst can tell."""
-    return all(e.deterministic() for e in expressions(query._jdf.queryExecution().analyzed()))
+    """Whether the query gives the same answer over the same rows, as far as Catalyst can tell.
+
+    A LIMIT or a sample takes any rows, ``_metadata`` tells of files, and the user's name depends on who asks.
+    """
+    plan = query._jdf.queryExecution().analyzed()
+    if any(class_name(node) in ANY_ROWS for node in walk(plan)):
+        return False
+    return all(e.deterministic() and not _asks_outside(e) for e in expressions(plan))
+
+
+def _asks_outside(expression: Any) -> bool:
+    kind = class_name(expression)
+    return kind in OUTSIDE or (kind == "AttributeReference" and str(expression.name()).lower() == "_metadata")
 
 
 def foreign_changes(

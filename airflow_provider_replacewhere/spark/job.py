@@ -100,6 +100,11 @@ class _Application:
     def run(self) -> JobOutcome:
         request, pipeline = self.setting.request, self.setting.pipeline
         flows = selected(pipeline, request.select)
+        named = [flow_named(pipeline, override.flow_name).name for override in request.overrides]
+        if twice := sorted({name for name in named if named.count(name) > 1}):
+            raise RequestError(
+                f"There are two overrides for {', '.join(twice)}.", hint="Join them with OR, or run them one by one."
+            )
         overrides = {flow_named(pipeline, o.flow_name).name: o.predicate_override for o in request.overrides}
         refreshed = {flow_named(pipeline, name).name for name in request.full_refresh}
         for what, names in (("an override", set(overrides)), ("a full refresh", refreshed)):

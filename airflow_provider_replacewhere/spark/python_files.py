@@ -172,6 +172,12 @@ def call(function: Callable[[], Any], sources: Sources, spark: PipelineSpark) ->
         raise DefinitionError(
             f"The query function {name} gives a {type(frame).__name__}.", hint="It must return a DataFrame."
         )
+    if not frame._jdf.sparkSession().equals(sources.session._jsparkSession):
+        raise DefinitionError(
+            f"The query function {name} gives a DataFrame of another Spark session than the flow's.",
+            hint="Its clock, time zone and settings are not the flow's. Use the global spark of the pipeline file, or "
+            "SparkSession.active(), inside the function.",
+        )
     if frame.isStreaming:
         raise DefinitionError(f"The query function {name} gives a streaming DataFrame.", hint="Use spark.read.")
     return frame

@@ -14,6 +14,7 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import MapType, StructType
 
 from airflow_provider_replacewhere.errors import (
     DefinitionError,
@@ -22,7 +23,7 @@ from airflow_provider_replacewhere.errors import (
     NullKeyError,
     SchemaError,
 )
-from airflow_provider_replacewhere.flows.alias import unqualify
+from airflow_provider_replacewhere.flows.alias import dotted_names, unqualify
 from airflow_provider_replacewhere.flows.model import Flow, OnViolation, Pipeline, TableName
 from airflow_provider_replacewhere.planning.coverage import Entry
 from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide, planning_information
@@ -46,7 +47,7 @@ from airflow_provider_replacewhere.spark.freshness import (
 )
 from airflow_provider_replacewhere.spark.pipeline import substituted
 from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit, require_unique, same_columns
-from airflow_provider_replacewhere.spark.session import flow_session, refuse_running_clocks
+from airflow_provider_replacewhere.spark.session import flow_session, make_safe, refuse_running_clocks
 from airflow_provider_replacewhere.spark.sources import Sources
 from airflow_provider_replacewhere.spark.target import EVERYTHING, RESET_ALLOWED, Commit, Layout, State, Target
 from airflow_provider_replacewhere.spark.window import Window, freeze_window
@@ -86,19 +87,27 @@ def run_flow(
     state = target.state()
 
     sources = _sources(setting, flow, session, before)
-    query = _query(setting, flow, sources)
+    query = _query(setting, flow, sources, clock)
     require_unique(query.schema, str(flow.target))
-    predicate = _predicate(setting, flow, override)
-    window = freeze_window(query, predicate, clock, flow.null_keys)
-
-    read = sources.found(query)
+    judged = _with_expectations(query, flow)
+    read = sources.found(judged)
     if state is not None and any(source.path == state.path for source in read):
         raise _reads_its_target(flow, flow.query)  # by its path, or through a view
+    plan = _columns(target, query, flow, state, full_refresh=full_refresh, allow_missing=request.allow_missing_columns)
+    # In the target's types from here on: the same condition may hold for other rows of another type.
+    rows = query.selectExpr(*plan.select)
+    predicate = _predicate(setting, flow, override, rows)
+    window = freeze_window(rows, predicate, clock, flow.null_keys)
     known = coverage_of(request.coverage.get(str(flow.target)))
     facts = Facts(
         window=window.sql,
         region=window.region,
-        definition_hash=definition_hash(query, flow, [d.text for d in setting.pipeline.documents if d.is_python]),
+        definition_hash=definition_hash(
+            judged,
+            _session_settings(setting.pipeline, flow),
+            [f"{e.name}:{e.on_violation}" for e in flow.table.expectations],
+            [document.text for document in setting.pipeline.documents if document.is_python],
+        ),
         pins=pins(read),
         target_exists=state is not None,
         target_id=state.table_id if state else None,
@@ -108,7 +117,7 @@ def run_flow(
         previous=request.previous.get(str(flow.target)),
         override=override,
         evaluated=window.evaluated,
-        query_is_deterministic=is_deterministic(query),
+        query_is_deterministic=is_deterministic(judged),
         full_refresh=full_refresh,
         only_stale=request.only_stale,
         unchanged=unchanged_in(session, read),
@@ -126,17 +135,14 @@ def run_flow(
         return replace(report, coverage=proof.to_json(), finished_at=_now())
 
     replaced = window.sql if decision.stale is None else decision.stale.to_sql()
-    _check_null_keys(query, window, flow)
-    with _checked(query.where(replaced), flow) as (rows, expectations):
-        plan = _columns(
-            target, query, flow, state, full_refresh=full_refresh, allow_missing=request.allow_missing_columns
-        )
+    _check_null_keys(rows, window, flow)
+    with _checked(rows.where(replaced), flow) as (kept, expectations):
         if state is None:
             target.create(flow.table, declared_schema(session, query.schema, flow.table.columns, str(flow.target)))
             state = target.state()
         assert state is not None
         metadata = _commit_metadata(report, replaced, promised)
-        commit = _write(target, flow, rows.selectExpr(*plan.select), report, plan, replaced, metadata)
+        commit = _write(target, flow, kept, report, plan, replaced, metadata)
     proof = entry(session, facts, promised, window, state, commit, report.run_id)
     return _done(report, replaced, commit, expectations, plan.added if facts.target_exists else (), proof)
 
@@ -173,27 +179,57 @@ def _reads_its_target(flow: Flow, span: Span | None) -> DefinitionError:
     )
 
 
-def _query(setting: Setting, flow: Flow, sources: Sources) -> DataFrame:
+def _query(setting: Setting, flow: Flow, sources: Sources, clock: Clock) -> DataFrame:
     if flow.function is not None:
         frame = python_files.call(flow.function, sources, setting.spark)
     else:
         assert flow.query is not None
         frame = sources.sql(flow.query)
+    # Views and functions may have set what they liked.
+    make_safe(sources.session, clock)
     refuse_running_clocks(frame._jdf.queryExecution().analyzed(), f"The query of {flow.name}")
     return frame
 
 
-def _predicate(setting: Setting, flow: Flow, override: str | None) -> Span:
-    """The predicate's text over the query's output columns."""
+def _with_expectations(query: DataFrame, flow: Flow) -> DataFrame:
+    """The query with the conditions of its expectations: they decide too which rows there are."""
+    conditions = [f"({e.condition}) AS `__expectation_{i}`" for i, e in enumerate(flow.table.expectations)]
+    try:
+        judged = query.selectExpr("*", *conditions)
+    except PySparkException as error:
+        raise _no_expectation(flow, error) from error
+    refuse_running_clocks(judged._jdf.queryExecution().analyzed(), f"An expectation of {flow.target}")
+    return judged
+
+
+def _no_expectation(flow: Flow, error: PySparkException) -> DefinitionError:
+    return DefinitionError(
+        f"An expectation of {flow.target} cannot be evaluated: {in_short(error)}",
+        hint="An expectation is a condition over the query's output columns.",
+        span=flow.table.span,
+    )
+
+
+def _predicate(setting: Setting, flow: Flow, override: str | None, rows: DataFrame) -> Span:
+    """The predicate's text over the target's columns."""
     if override is not None:
-        # Data, never code: no variables are filled in here.
-        predicate = Span.of(override, f"predicate_override for {flow.name}")
-    else:
-        predicate = substituted(flow.replace_where, setting.pipeline.settings)
+        # Data, never code: no variables are filled in here. And it is about the target alone.
+        return Span.of(override, f"predicate_override for {flow.name}")
+    predicate = substituted(flow.replace_where, setting.pipeline.settings)
     if flow.query is None:
         return predicate
     text = unqualify(predicate, substituted(flow.query, setting.pipeline.settings))
-    return predicate if text == predicate.text else Span.of(text, predicate.document.name)
+    if text == predicate.text:
+        return predicate
+    structs = {f.name.lower() for f in rows.schema if isinstance(f.dataType, StructType | MapType)}
+    for path, span in dotted_names(predicate):
+        if len(path) > 1 and path[0].lower() in structs:
+            raise DefinitionError(
+                f"{path[0]} is a source of the query and a column of its result.",
+                hint="Give the source another alias, so that it is clear which of the two is meant.",
+                span=span,
+            )
+    return Span.of(text, predicate.document.name)
 
 
 def _check_full_refresh(target: Target, flow: Flow, state: State | None, window: Window, *, allowed: bool) -> None:
@@ -262,11 +298,7 @@ def _judged(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str,
     try:
         counts = rows.agg(*(F.count_if(F.expr(sql)).alias(name) for name, sql in broken.items())).collect()[0]
     except PySparkException as error:
-        raise DefinitionError(
-            f"An expectation of {flow.target} cannot be evaluated: {in_short(error)}",
-            hint="An expectation is a condition over the query's output columns.",
-            span=flow.table.span,
-        ) from error
+        raise _no_expectation(flow, error) from error
     found = {e.name: {"action": str(e.on_violation), "violations": int(counts[e.name])} for e in expectations}
     failed = [e for e in expectations if e.on_violation is OnViolation.FAIL_UPDATE and counts[e.name]]
     if failed:

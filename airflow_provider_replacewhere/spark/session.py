@@ -141,16 +141,25 @@ def flow_session(session: SparkSession, clock: Clock, settings: dict[str, str]) 
     # A clone, not newSession(): the caller's settings and temporary views stay visible.
     flow = SparkSession(session.sparkContext, session._jsparkSession.cloneSession(), {})
     for key, value in settings.items():
-        _set(flow, key, value)
-    for key, value in {**SAFE_SETTINGS, "spark.sql.session.timeZone": clock.time_zone}.items():
-        flow.conf.set(key, value)
-    for key in STICKY_SETTINGS:
-        flow.conf.unset(key)
+        set_safely(flow, key, value)
+    make_safe(flow, clock)
     _stop_clock(flow, clock)
     return flow
 
 
-def _set(session: SparkSession, key: str, value: str) -> None:
+def make_safe(flow: SparkSession, clock: Clock) -> None:
+    """Make the settings that keep a run to its window, whatever the pipeline, its views or its functions have set."""
+    for key, value in {**SAFE_SETTINGS, "spark.sql.session.timeZone": clock.time_zone}.items():
+        flow.conf.set(key, value)
+    for key in STICKY_SETTINGS:
+        flow.conf.unset(key)
+
+
+def set_safely(session: SparkSession, key: str, value: str) -> None:
+    """Make one of a pipeline's settings in a flow's session.
+
+    :raises DefinitionError: Spark does not take it, or it would lift what keeps a run to its window
+    """
     safe = next((v for k, v in SAFE_SETTINGS.items() if k.lower() == key.lower()), value)
     if safe.lower() != value.lower():
         raise DefinitionError(f"{key} is {safe} in every flow; the pipeline sets {value}.", hint="Leave it out.")

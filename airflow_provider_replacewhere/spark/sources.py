@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from airflow_provider_replacewhere.spark.relations import (
     qualified_columns,
     relations,
 )
-from airflow_provider_replacewhere.spark.session import refuse_moving_literals, running_clocks
+from airflow_provider_replacewhere.spark.session import refuse_moving_literals, running_clocks, set_safely
 from airflow_provider_replacewhere.text import Span
 
 if TYPE_CHECKING:
@@ -96,8 +97,9 @@ class Sources:
             named = relations(self.session, text)
         except PySparkException as error:
             raise _unparsable(error, query) from error
-        ctes = _cte_names(self.session, text)
-        edits = [edit for relation in named for edit in self._edits(relation, query, ctes)]
+        # No stand-in may take the name of a CTE or of another table: it would be read in its place.
+        taken = _cte_names(self.session, text) | {r.name.parts[0].lower() for r in named if len(r.name.parts) == 1}
+        edits = [edit for relation in named for edit in self._edits(relation, query, taken)]
         return self._analysed(apply(text, edits), query, arguments)
 
     def table(self, name: TableName, span: Span | None = None) -> DataFrame:
@@ -111,14 +113,19 @@ class Sources:
 
         What is not held at one version has none in the answer: it may move before the write.
         """
-        sources = {source.path or source.name: source for source in self._found.values()}
+        sources = {(source.path or source.name, source.version): source for source in self._found.values()}
+        ours = {source.path: source for source in self._found.values()}
         for leaf in _leaves(query._jdf.queryExecution().analyzed()):
             source = _source_of(leaf)
-            if source is None or (source.path in sources and _is_pinned(leaf)):
+            if source is None:
                 continue
-            version = source.version if _is_pinned(leaf) else None
-            sources[source.path or source.name] = replace(source, version=version)
-        return tuple(sorted(sources.values(), key=lambda source: source.name))
+            if not _is_pinned(leaf):
+                source = replace(source, version=None)
+            elif source.path in ours and source.version != ours[source.path].version:
+                # The query's own VERSION AS OF beside the version that this run reads.
+                source = replace(source, name=f"{ours[source.path].name} VERSION AS OF {source.version}")
+            sources.setdefault((source.path or source.name, source.version), source)
+        return _by_unique_names(sources.values())
 
     # -- one table name ------------------------------------------------------------------------------------------------
 
@@ -207,10 +214,11 @@ class Sources:
         return [Edit(relation.alias_at, relation.alias_at, alias), *columns]
 
     def _free_name(self, name: TableName, ctes: set[str]) -> str:
-        """The table's own last name, unless a CTE of the query, another table or a caller's view goes by it."""
+        """The table's own name where it has one part; else one that no other query of this flow can mean."""
         candidate, number = name.parts[-1], 1
         while (
             self._taken.get(candidate.lower(), name.key) != name.key
+            or (len(name.parts) > 1 and number == 1)
             or (len(name.parts) > 1 and candidate.lower() in ctes)
             or (len(name.parts) > 1 and self._is_temporary_view(TableName((candidate,))))
         ):
@@ -232,7 +240,7 @@ class Sources:
     def _view(self, view: View) -> DataFrame:
         # The session is this flow's own: a view's settings hold for the flows that read it.
         for key, value in view.spark_conf.items():
-            self.session.conf.set(key, value)
+            set_safely(self.session, key, value)
         if view.function is not None:
             return self._call(view.function, self)
         assert view.query is not None
@@ -274,6 +282,16 @@ class Sources:
         except PySparkException as error:
             raise _unresolvable(error, query) from error
         return frame
+
+
+def _by_unique_names(sources: Iterable[Source]) -> tuple[Source, ...]:
+    """The sources by name; where two have one name, each is told by its place."""
+    found = list(sources)
+    names = Counter(source.name for source in found)
+    unique = [
+        replace(s, name=f"{s.name} ({s.path or 'no path'}, {s.version})") if names[s.name] > 1 else s for s in found
+    ]
+    return tuple(sorted(unique, key=lambda source: source.name))
 
 
 def _quoted(name: str) -> str:

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_replacewhere.flows.model import Flow, Table, TableName
 from airflow_provider_replacewhere.spark.definition import definition_hash
-from airflow_provider_replacewhere.text import Span
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +38,19 @@ SAME = {
     "a struct": ("SELECT d, struct(a, b) s FROM t", "select d, struct(a, b) s from t"),
 }
 DIFFERENT = {
+    "where a list of strings is cut": (
+        "SELECT d FROM t WHERE c IN ('c', 'a,b')",
+        "SELECT d FROM t WHERE c IN ('c', 'a', 'b')",
+    ),
+    "NULL and a text": ("SELECT d FROM t WHERE c <=> 'null'", "SELECT d FROM t WHERE c <=> NULL"),
+    "where arguments are cut": (
+        "SELECT concat_ws('-', c, 'b, c') x FROM t",
+        "SELECT concat_ws('-', c, 'b', 'c') x FROM t",
+    ),
+    "a row of VALUES": (
+        "SELECT t.d FROM t JOIN (VALUES (1, 2)) AS r(k, w) ON t.a = r.k",
+        "SELECT t.d FROM t JOIN (VALUES (1, 3)) AS r(k, w) ON t.a = r.k",
+    ),
     "the column that is summed": ("SELECT d, sum(a) AS x FROM t GROUP BY d", "SELECT d, sum(b) AS x FROM t GROUP BY d"),
     "the column that is filtered": ("SELECT d, a FROM t WHERE a > 1", "SELECT d, a FROM t WHERE b > 1"),
     "a constant": ("SELECT d, a FROM t WHERE a > 1", "SELECT d, a FROM t WHERE a > 2"),
@@ -76,15 +87,18 @@ DIFFERENT = {
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Delta tables, as temporary views: their columns a and b, k and w are of one type."""
     root = tmp_path_factory.mktemp("definition")
-    shapes = {"t": "d date, a int, b int", "same_columns": "d date, a int, b int", "u": "k int, w int"}
+    shapes = {
+        "t": "d date, a int, b int, c string",
+        "same_columns": "d date, a int, b int, c string",
+        "u": "k int, w int",
+    }
     for name, columns in shapes.items():
         spark.createDataFrame([], columns).write.format("delta").save(str(root / name))
         spark.read.format("delta").load(str(root / name)).createOrReplaceTempView(name)
 
 
 def hashed(spark: SparkSession, query: str) -> str:
-    flow = Flow("f", Table(TableName(("f",))), Span.of("d > 1", "predicate"), Span.of(query, "query"))
-    return definition_hash(spark.sql(query), flow, ())
+    return definition_hash(spark.sql(query), {}, (), ())
 
 
 @pytest.mark.parametrize("queries", SAME.values(), ids=SAME)
@@ -102,5 +116,20 @@ def test_a_function_of_a_jar_is_never_the_same_definition(spark: SparkSession) -
 
     # One of Spark's own that is written in Scala, as a user's would be.
     frame = spark.sql("SELECT array(CAST(a AS DOUBLE)) AS x FROM t").select(array_to_vector("x"))
-    flow = Flow("f", Table(TableName(("f",))), Span.of("d > 1", "predicate"))
-    assert definition_hash(frame, flow, ()) != definition_hash(frame, flow, ())
+    assert definition_hash(frame, {}, (), ()) != definition_hash(frame, {}, (), ())
+
+
+def test_settings_that_change_the_answer_count(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT d FROM t")
+    before = definition_hash(frame, {}, (), ())
+    assert definition_hash(frame, {"spark.sql.legacy.timeParserPolicy": "LEGACY"}, (), ()) != before
+    assert definition_hash(frame, {"spark.sql.shuffle.partitions": "7"}, (), ()) == before
+
+
+def test_the_rows_of_a_frame_made_in_memory_count(spark: SparkSession) -> None:
+    def of(number: int) -> str:
+        frame = spark.sql(f"SELECT * FROM VALUES (1, {number}) AS r(k, w)")
+        return definition_hash(frame, {}, (), ())
+
+    assert of(1) == of(1)
+    assert of(1) != of(2)

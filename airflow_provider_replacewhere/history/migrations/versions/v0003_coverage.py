@@ -9,6 +9,9 @@ from sqlalchemy.dialects import mysql
 revision = "0003"
 down_revision = "0002"
 
+# One dialect a call: SQLAlchemy 1.4, which Airflow 2 brings, takes no more.
+LongText = sa.Text().with_variant(mysql.LONGTEXT(), "mysql").with_variant(mysql.LONGTEXT(), "mariadb")
+
 
 def upgrade() -> None:
     """Called by Alembic."""
@@ -19,5 +22,5 @@ def upgrade() -> None:
         "replacewhere_coverage",
         sa.Column("target_key", sa.String(64), primary_key=True),
         sa.Column("sequence", sa.BigInteger, nullable=False),
-        sa.Column("document", sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb"), nullable=False),
+        sa.Column("document", LongText, nullable=False),
     )
