@@ -189,7 +189,7 @@ def _stale(facts: Facts, known: Coverage) -> tuple[Region, list[dict[str, Any]]]
                     region=inside.to_sql(),
                 )
             )
-    if facts.foreign is None or (facts.coverage.target_id not in (None, facts.target_id)):
+    if facts.target_exists and (facts.foreign is None or facts.coverage.target_id not in (None, facts.target_id)):
         findings.append(_unknown(facts))
     exposed = facts.coverage.gaps(window)
     if not exposed.is_empty and not _is_first(facts):
