@@ -11,10 +11,10 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -q
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint types imports check format coverage matrix $(LINES:%=matrix-%) build wheel-test clean
+.PHONY: help env demo test lint types imports check format coverage bench-planning matrix $(LINES:%=matrix-%) build wheel-test clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z%.-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z%.-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 env: $(READY) ## create the environment and fetch Delta's jars, once
 
@@ -50,6 +50,9 @@ check: lint types imports ## lint, types and imports
 
 coverage: $(READY) ## branch coverage of the pure floors
 	@$(BIN)/python -m pytest -q tests/unit --cov --cov-report=term
+
+bench-planning: $(READY) ## what planning costs as the ledger grows (minutes)
+	@$(BIN)/python -m benchmarks.planning
 
 matrix: $(LINES:%=matrix-%) ## the Airflow-side tests on every Airflow line (one: matrix-2.11)
 

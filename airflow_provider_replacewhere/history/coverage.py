@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 # So many reports are folded anew for each plan before the fold is kept: writing it costs more than folding a few.
-KEEP_AFTER = 20
+KEEP_AFTER = 5
 
 
 def read_coverage(connection: Connection, target_key: str) -> tuple[Coverage, int]:

@@ -16,8 +16,8 @@ from airflow_provider_replacewhere.predicates.region import Region
 # Daily windows leave one strip behind each day, and the whole coverage goes along with every request. Beyond these many
 # fragments, and ranges in them, the oldest are forgotten, which costs work, not truth.
 MOST_FRAGMENTS = 500
-MOST_RANGES = 5_000
-MOST_RANGES_OF_ONE = 1_000
+MOST_RANGES = 2_000
+MOST_RANGES_OF_ONE = 500
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def _joined(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Fragment, .
         if (
             fragment.definition_hash == new.definition_hash
             and fragment.sources == new.sources
-            and fragment.region.size + new.region.size <= MOST_RANGES_OF_ONE // 10
+            and fragment.region.size + new.region.size <= MOST_RANGES_OF_ONE // 5
             and _same_types(fragment.region, new.region)
         ):
             together = replace(new, region=fragment.region.union(new.region))

@@ -123,6 +123,7 @@ def decide(facts: Facts, policy: str = "auto") -> Decision:
     fresh = facts.region.subtract(stale) if facts.region.is_exact else Region()
     reasons = (*doubts, *findings)
     unasked = [doubt for doubt in doubts if doubt["reason"] not in (Reason.PREDICATE_OVERRIDE, Reason.FIRST_REFRESH)]
+    unasked += [_unknown(facts)] if facts.foreign is None else []
     if policy == "incremental_strict" and unasked:
         raise PlanRefusedError(
             f"The whole of {facts.window} would be recomputed, because {_in_words(unasked)}.",
@@ -188,14 +189,8 @@ def _stale(facts: Facts, known: Coverage) -> tuple[Region, list[dict[str, Any]]]
                     region=inside.to_sql(),
                 )
             )
-    if facts.foreign is None or (facts.coverage.target_id not in (None, facts.target_id)):
-        findings.append(
-            _because(
-                Reason.EXTERNAL_CHANGE_IN_REPLACE_WINDOW,
-                region=window.to_sql(),
-                cause="the target's log does not reach back to the last run, or it is another table by now",
-            )
-        )
+    if facts.target_exists and (facts.foreign is None or facts.coverage.target_id not in (None, facts.target_id)):
+        findings.append(_unknown(facts))
     exposed = facts.coverage.gaps(window)
     if not exposed.is_empty and not _is_first(facts):
         findings.append(_because(Reason.WINDOW_WIDENED, newly_exposed=exposed.to_sql()))
@@ -217,6 +212,14 @@ def _why_stale(facts: Facts, fragment: Fragment) -> dict[str, Any] | None:
     if set(fragment.sources) != set(facts.pins):
         return _because(Reason.QUERY_FINGERPRINT_CHANGED, previous=fragment.definition_hash)
     return None
+
+
+def _unknown(facts: Facts) -> dict[str, Any]:
+    return _because(
+        Reason.EXTERNAL_CHANGE_IN_REPLACE_WINDOW,
+        region=facts.region.to_sql(),
+        cause="the target's log does not reach back to the last run, or it is another table by now",
+    )
 
 
 def _is_first(facts: Facts) -> bool:

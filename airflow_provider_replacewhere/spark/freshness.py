@@ -11,6 +11,7 @@ from airflow_provider_replacewhere.planning.decide import Decision, Facts, Forei
 from airflow_provider_replacewhere.planning.report import Mode
 from airflow_provider_replacewhere.planning.touched import Layout, touched
 from airflow_provider_replacewhere.predicates.region import Region
+from airflow_provider_replacewhere.predicates.types import spark_type
 from airflow_provider_replacewhere.spark.jvm import class_name, expressions, option, walk
 from airflow_provider_replacewhere.spark.log import read_commits
 
@@ -76,8 +77,10 @@ def _changes(
     commits = read_commits(session, state.path, after, upto) if upto >= after else None
     if commits is None:
         return None
+    of_target = {field.name.lower(): spark_type(field.dataType.simpleString()) for field in state.schema}
     layout = Layout(
-        types=window.types,
+        # A column that the query gives in another type is written in the log as the table has it: '10' before '9'.
+        types={name: text for name, text in window.types.items() if of_target.get(name.lower()) == spark_type(text)},
         partition_columns=frozenset(
             name
             for name in window.types

@@ -314,7 +314,12 @@ class Warehouse:
 
     def _state(self, target: Table) -> Any:
         return SimpleNamespace(
-            schema=(),
+            schema=[
+                SimpleNamespace(
+                    name=name, dataType=SimpleNamespace(simpleString=lambda type_=type_: type_), metadata={}
+                )
+                for name, type_ in TYPES.items()
+            ],
             version=target.version,
             path="target",
             table_id=target.table_id,
