@@ -1,12 +1,21 @@
+"""What tests of every floor share."""
+
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# The machine may be busy with other things, so no example is judged by its time. In CI a change is judged by the same
+# examples each time; elsewhere the suite looks for new ones.
+settings.register_profile("replacewhere", deadline=None, derandomize="CI" in os.environ, print_blob=True)
+settings.load_profile("replacewhere")
 
 
 @pytest.fixture(scope="session")
