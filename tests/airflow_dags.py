@@ -118,8 +118,21 @@ def run_dag(file: Path, conf: Mapping[str, Any] | None, logical_date: datetime, 
     with only_our_warnings_count():
         if any(task.outlets for task in module.dag.tasks):
             _register_assets(module.dag)
-        module.dag.test(**when, run_conf=dict(conf or {}), mark_success_pattern=done)
+        with _timeouts_are_failures():
+            module.dag.test(**when, run_conf=dict(conf or {}), mark_success_pattern=done)
         return result_of(module, logical_date)
+
+
+@contextmanager
+def _timeouts_are_failures() -> Iterator[None]:
+    """Airflow 2 lets a task's time-out end ``dag.test`` itself, after it has recorded the task's failure."""
+    from airflow.exceptions import AirflowTaskTimeout
+
+    try:
+        yield
+    except AirflowTaskTimeout:
+        if not _airflow_2():
+            raise
 
 
 def result_of(module: Any, logical_date: datetime) -> DagResult:
@@ -145,10 +158,11 @@ def set_conf(dag_id: str, logical_date: datetime, conf: Mapping[str, Any]) -> No
         _run_of(dag_id, logical_date, session).conf = dict(conf)
 
 
-def run_task_again(dag_id: str, task_id: str, logical_date: datetime) -> None:
-    """Run one task of a run that is there, as ``airflow tasks test`` does."""
+def run_task_again(file: Path, task_id: str, logical_date: datetime) -> None:
+    """Run one task of a run that is there, as ``airflow tasks test`` does; the Dag is called like its file."""
+    where = ("--subdir", str(file)) if _airflow_2() else ()  # Airflow 3 finds it in its bundles
     with only_our_warnings_count():
-        _airflow("tasks", "test", dag_id, task_id, logical_date.isoformat())
+        _airflow("tasks", "test", *where, file.stem, task_id, logical_date.isoformat())
 
 
 def _register_assets(dag: Any) -> None:

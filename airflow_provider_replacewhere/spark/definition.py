@@ -94,9 +94,8 @@ def definition_hash(
 
 def _meaning(session: SparkSession, own: Mapping[str, str]) -> list[str]:
     """The settings under which the plan is run, but for those that cannot matter."""
-    found = {
-        key: value for key, value in session.conf.getAll.items() if key.startswith(("spark.sql.", "spark.databricks."))
-    }
+    # Delta keeps counters among its own settings; none of them changes what a query gives.
+    found = {key: value for key, value in session.conf.getAll.items() if key.startswith("spark.sql.")}
     return [
         f"{key}={value}" for key, value in sorted({**found, **own}.items()) if not key.startswith(HARMLESS_SETTINGS)
     ]

@@ -82,10 +82,11 @@ def test_the_conf_counts_where_airflow_does_not_merge_it_into_the_params(
 def test_params_given_to_a_run_that_was_there_before_count(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
     day = datetime(2026, 3, 10, tzinfo=UTC)
     dag_id = dags.write(task('column="n", flow_name="daily"'))
-    run_dag(dags.folder / f"{dag_id}.py", {"start": 1}, day)
+    file = dags.folder / f"{dag_id}.py"
+    run_dag(file, {"start": 1}, day)
     set_conf(dag_id, day, {"start": 7})
 
-    run_task_again(dag_id, "t", day)
+    run_task_again(file, "t", day)
 
     predicates = [o["predicate_override"] for call in spark_submit.calls for o in call.request["overrides"]]
     assert predicates == ["`n` >= 1", "`n` >= 7"]

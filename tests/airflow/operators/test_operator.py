@@ -337,7 +337,7 @@ def test_a_task_that_takes_too_long_ends_its_application_and_is_recorded(
 
     result = dags.run(f'ReplaceWhereOperator(task_id="t", {FLOW}, execution_timeout=timedelta(seconds=4))')
 
-    assert result.state == "failed"
+    assert result.tasks == {"t": "failed"}
     assert not spark_submit.is_running
     (run,) = PredicateHistoryHook().runs()
     assert str(run.status) == "failed"
