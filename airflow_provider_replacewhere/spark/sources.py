@@ -151,6 +151,13 @@ class Sources:
 
     def _catalog_edits(self, relation: Relation, query: Span, ctes: set[str], place: Span) -> list[Edit]:
         """A table of Spark's own catalog, or a path: its version is written behind its name."""
+        other = self._taken.get(relation.name.parts[0].lower(), relation.name.key)
+        if len(relation.name.parts) == 1 and other != relation.name.key:
+            raise DefinitionError(
+                f"{relation.name} is another table than {'.'.join(other)}, which this flow reads too.",
+                hint="Name it with its schema, so that it is clear which of the two is meant.",
+                span=place,
+            )
         if relation.pinned:
             return []
         plan = self._look_up(relation.name, place)
@@ -214,11 +221,10 @@ class Sources:
         return [Edit(relation.alias_at, relation.alias_at, alias), *columns]
 
     def _free_name(self, name: TableName, ctes: set[str]) -> str:
-        """The table's own name where it has one part; else one that no other query of this flow can mean."""
+        """The table's own last name, unless another table of the query, a CTE or a caller's view goes by it."""
         candidate, number = name.parts[-1], 1
         while (
             self._taken.get(candidate.lower(), name.key) != name.key
-            or (len(name.parts) > 1 and number == 1)
             or (len(name.parts) > 1 and candidate.lower() in ctes)
             or (len(name.parts) > 1 and self._is_temporary_view(TableName((candidate,))))
         ):
