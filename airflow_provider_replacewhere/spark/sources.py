@@ -295,7 +295,11 @@ def _by_unique_names(sources: Iterable[Source]) -> tuple[Source, ...]:
     found = list(sources)
     names = Counter(source.name for source in found)
     unique = [
-        replace(s, name=f"{s.name} ({s.path or 'no path'}, {s.version})") if names[s.name] > 1 else s for s in found
+        # Not by its version, which is what a next run compares.
+        replace(s, name=f"{s.name} ({s.path or 'no path'}{', not pinned' if s.version is None else ''})")
+        if names[s.name] > 1
+        else s
+        for s in found
     ]
     return tuple(sorted(unique, key=lambda source: source.name))
 
