@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -130,14 +131,35 @@ def test_a_backfill_replaces_the_range_of_the_form_and_refuses_the_rest(airflow:
     assert "station_id is no column of the target." in printed
 
 
+# Real Spark, killed with all its processes as soon as the driver's Python has started.
+KILLED_SUBMIT = """#!{python}
+import os, signal, subprocess, sys, time
+from pathlib import Path
+
+spark = subprocess.Popen(["{real}", *sys.argv[1:]], start_new_session=True)
+
+def of_spark(stat):
+    try:
+        name, rest = stat.read_text().rsplit(")", 1)
+    except OSError:
+        return False
+    return "(python" in name and rest.split()[3] == str(spark.pid)
+
+while spark.poll() is None and not any(map(of_spark, Path("/proc").glob("[0-9]*/stat"))):
+    time.sleep(0.1)
+os.killpg(spark.pid, signal.SIGKILL)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
 def test_a_killed_spark_submit_is_an_error_and_the_table_is_as_it_was(airflow: AirflowProcess, tmp_path: Path) -> None:
     (first,) = airflow.run(DAGS / "example_daily_rides.py", WITH_DATA)
     before, version = rows(airflow, "daily_rides"), DeltaTable(str(airflow.tables / "daily_rides")).version()
-    # Real Spark, killed as soon as its driver has begun to read the request.
-    killer = tmp_path / "spark-submit"
     real = shutil.which("spark-submit", path=airflow.environment()["PATH"])
-    killer.write_text(f'#!/bin/bash\n{real} "$@" & pid=$!\nsleep 8\nkill -9 $pid\nwait $pid\nkill -9 $$\n')
-    killer.chmod(0o755)
+    assert real is not None
+    submit = tmp_path / "spark-submit"
+    submit.write_text(KILLED_SUBMIT.format(python=sys.executable, real=real))
+    submit.chmod(0o755)
 
     (killed,) = airflow.run(
         DAGS / "example_daily_rides.py",
