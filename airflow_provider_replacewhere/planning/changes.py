@@ -35,12 +35,21 @@ class File:
     :param partition_values: by physical column name, as strings; None is NULL
     :param stats: the file's statistics, or None where the log has none
     :param deletion_vector: identifies the rows that are deleted in the file, or None
+    :param size: in bytes; 0 where the log does not tell
+    :param action: the log's own action, as JSON values
     """
 
     path: str
     partition_values: Mapping[str, str | None]
     stats: Mapping[str, Any] | None = None
     deletion_vector: str | None = None
+    size: int = 0
+    action: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """What tells one set of rows from another: a file, and which of its rows are deleted."""
+        return self.path, self.deletion_vector
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,7 @@ class LogCommit:
     :param added: files with new or rewritten rows; those that OPTIMIZE only moved are left out
     :param removed: likewise
     :param changes_metadata: whether the table's description changed in a way that may matter
+    :param change_files: how many files of the change data feed it wrote
     """
 
     version: int
@@ -58,6 +68,7 @@ class LogCommit:
     added: tuple[File, ...] = ()
     removed: tuple[File, ...] = ()
     changes_metadata: bool = False
+    change_files: int = 0
     info: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -74,6 +85,23 @@ class LogCommit:
     def touches_table(self) -> bool:
         """Whether anything that was known of the table's rows may not hold any more."""
         return self.changes_rows or self.replaces_table or self.changes_metadata
+
+    @property
+    def replaced(self) -> str | None:
+        """The condition of the rows that a ``replaceWhere`` commit deleted and wrote; Delta lets it touch no other.
+
+        Delta takes what holds for every row, or is no condition of columns, for an overwrite of the whole table.
+        """
+        parameters = self.info.get("operationParameters") or {}
+        if self.operation != "WRITE" or parameters.get("mode") != "Overwrite" or "readVersion" not in self.info:
+            return None
+        predicate = parameters.get("predicate")
+        return str(predicate) if predicate else None
+
+    @property
+    def has_change_data(self) -> bool:
+        """Whether the commit kept the rows that it changed, beside the files that it rewrote."""
+        return self.change_files > 0
 
     @property
     def token(self) -> str | None:
@@ -95,6 +123,7 @@ def parse_commit(version: int, text: str) -> LogCommit:
         added = [_file(action["add"]) for action in actions if _changes_rows(action, "add")]
         removed = [_file(action["remove"]) for action in actions if _changes_rows(action, "remove")]
         changes_metadata = any("metaData" in action for action in actions)
+        change_files = sum("cdc" in action for action in actions)
         operation = str(info.get("operation", ""))
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"commit {version} is not in the form of a Delta log: {error}") from error
@@ -107,6 +136,7 @@ def parse_commit(version: int, text: str) -> LogCommit:
         added=tuple(added),
         removed=tuple(removed),
         changes_metadata=changes_metadata and operation.upper() not in HARMLESS_OPERATIONS,
+        change_files=change_files,
         info=info,
     )
 
@@ -114,6 +144,23 @@ def parse_commit(version: int, text: str) -> LogCommit:
 def foreign(commits: Iterable[LogCommit], own: frozenset[str]) -> tuple[LogCommit, ...]:
     """The commits that changed rows or the table itself and were written by none of the runs with these tokens."""
     return tuple(c for c in commits if c.touches_table and c.token not in own)
+
+
+def net_files(commits: Iterable[LogCommit]) -> tuple[tuple[File, ...], tuple[File, ...]]:
+    """The files that some successive commits removed and added, those left out that came and went in between.
+
+    The table after them is the table before, without the rows of the first and with those of the second.
+    """
+    gone: dict[tuple[str, str | None], File] = {}
+    new: dict[tuple[str, str | None], File] = {}
+    for commit in commits:
+        for file in commit.removed:
+            if new.pop(file.key, None) is None:
+                gone[file.key] = file
+        for file in commit.added:
+            if gone.pop(file.key, None) is None:
+                new[file.key] = file
+    return tuple(gone.values()), tuple(new.values())
 
 
 def _changes_rows(action: Mapping[str, Any], kind: str) -> bool:
@@ -128,6 +175,8 @@ def _file(action: Mapping[str, Any]) -> File:
         partition_values=action.get("partitionValues") or {},
         stats=_stats(action.get("stats")),
         deletion_vector=f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}" if vector else None,
+        size=int(action.get("size") or 0),
+        action=action,
     )
 
 

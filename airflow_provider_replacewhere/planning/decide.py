@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -31,6 +31,7 @@ class Reason(StrEnum):
     SOURCE_NOT_VERSIONED = "SOURCE_NOT_VERSIONED"
     SOURCE_CHANGED = "SOURCE_CHANGED"
     SOURCE_REPLACED = "SOURCE_REPLACED"
+    SOURCE_HISTORY_UNAVAILABLE = "SOURCE_HISTORY_UNAVAILABLE"
     EXTERNAL_CHANGE_IN_REPLACE_WINDOW = "EXTERNAL_CHANGE_IN_REPLACE_WINDOW"
     WINDOW_WIDENED = "WINDOW_WIDENED"
     TOO_MANY_CHANGES = "TOO_MANY_CHANGES"
@@ -48,13 +49,26 @@ class ForeignChange:
     region: Region | None
 
 
-Unchanged = Callable[[str, Pin, Pin], bool]
-"""Whether no commit between two versions of a source changed a row."""
+@dataclass(frozen=True)
+class SourceChange:
+    """What the commits between two versions of a source did.
+
+    :param data: what else is to be said of it
+    :param region: the rows of the window that they may have changed; None: any
+    """
+
+    reason: Reason
+    data: Mapping[str, Any] = field(default_factory=dict)
+    region: Region | None = None
 
 
-def same_version(name: str, before: Pin, now: Pin) -> bool:  # noqa: ARG001 - the form of every Unchanged
-    """The cheapest :data:`Unchanged`: nothing is looked up."""
-    return before == now
+Changes = Callable[[str, Pin, Pin], SourceChange | None]
+"""What changed between two versions of a source; None where no row did."""
+
+
+def by_version(name: str, before: Pin, now: Pin) -> SourceChange | None:  # noqa: ARG001 - the form of every Changes
+    """The cheapest :data:`Changes`: nothing is looked up."""
+    return None if before == now else SourceChange(Reason.SOURCE_CHANGED)
 
 
 @dataclass(frozen=True)
@@ -87,7 +101,7 @@ class Facts:
     query_is_deterministic: bool = True
     full_refresh: bool = False
     only_stale: bool = False
-    unchanged: Unchanged = same_version
+    changes: Changes = by_version
 
 
 @dataclass(frozen=True)
@@ -170,13 +184,16 @@ def _stale(facts: Facts, known: Coverage) -> tuple[Region, list[dict[str, Any]]]
         overlap = fragment.region.intersect(window)
         if overlap.is_empty:
             continue
-        reason = _why_stale(facts, fragment)
-        if reason is None:
-            stale = stale.subtract(fragment.region)
-        else:
+        proven = overlap
+        for reason, region in _why_stale(facts, fragment):
+            part = overlap if region is None else overlap.intersect(region)
+            if part.is_empty:
+                continue
+            proven = proven.subtract(part)
             key = tuple(str(v) for v in reason.values())
             found = changed.setdefault(key, {**reason, "region": Region()})
-            found["region"] = found["region"].union(overlap)
+            found["region"] = found["region"].union(part)
+        stale = stale.subtract(proven)
     findings += [{**found, "region": found["region"].to_sql()} for found in changed.values()]
     for change in facts.foreign or ():
         inside = window if change.region is None else window.intersect(change.region)
@@ -197,21 +214,20 @@ def _stale(facts: Facts, known: Coverage) -> tuple[Region, list[dict[str, Any]]]
     return stale, findings
 
 
-def _why_stale(facts: Facts, fragment: Fragment) -> dict[str, Any] | None:
-    """What keeps a fragment from being fresh, or None where nothing does."""
-    if fragment.definition_hash != facts.definition_hash:
-        return _because(Reason.QUERY_FINGERPRINT_CHANGED, previous=fragment.definition_hash)
+def _why_stale(facts: Facts, fragment: Fragment) -> Iterator[tuple[dict[str, Any], Region | None]]:
+    """What keeps a fragment, or a region of it, from being fresh; None stands for all of it."""
+    if fragment.definition_hash != facts.definition_hash or set(fragment.sources) != set(facts.pins):
+        yield _because(Reason.QUERY_FINGERPRINT_CHANGED, previous=fragment.definition_hash), None
+        return
     for name, now in facts.pins.items():
-        before = fragment.sources.get(name)
-        if now is None or before is None:
-            return _because(Reason.SOURCE_NOT_VERSIONED, table=name)
-        if before.table_id != now.table_id:
-            return _because(Reason.SOURCE_REPLACED, table=name, to_version=now.version)
-        if not facts.unchanged(name, before, now):
-            return _because(Reason.SOURCE_CHANGED, table=name, from_version=before.version, to_version=now.version)
-    if set(fragment.sources) != set(facts.pins):
-        return _because(Reason.QUERY_FINGERPRINT_CHANGED, previous=fragment.definition_hash)
-    return None
+        before = fragment.sources[name]
+        if now is None:
+            yield _because(Reason.SOURCE_NOT_VERSIONED, table=name), None
+        elif before.table_id != now.table_id:
+            yield _because(Reason.SOURCE_REPLACED, table=name, to_version=now.version), None
+        elif (change := facts.changes(name, before, now)) is not None:
+            versions = {"from_version": before.version, "to_version": now.version}
+            yield _because(change.reason, table=name, **versions, **change.data), change.region
 
 
 def _unknown(facts: Facts) -> dict[str, Any]:

@@ -35,6 +35,8 @@ class RunReport:
     :param estimate: of a dry run, the ``files``, ``rows`` and ``bytes`` of the target that it would touch, at most:
         told by the target's statistics, without a look at the rows
     :param coverage: what the run proves of its target, as :class:`~.coverage.Entry` JSON; None for a dry run
+    :param lineage: how the target's columns reach the sources, as :class:`~.lineage.Lineage` JSON; None where no run of
+        this definition has asked yet
     :param target_version: the target's version after the run
     :param predicate: the predicate as written, of the flow or of the override
     :param override: whether that predicate was an override
@@ -70,6 +72,7 @@ class RunReport:
     fresh: str | None = None
     coverage: Mapping[str, Any] | None = None
     estimate: Mapping[str, int | None] | None = None
+    lineage: Mapping[str, Any] | None = None
     dry_run: bool = False
 
     def to_json(self) -> dict[str, Any]:

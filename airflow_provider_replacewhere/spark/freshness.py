@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_replacewhere.planning.changes import LogCommit
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin
-from airflow_provider_replacewhere.planning.decide import Decision, Facts, ForeignChange, Unchanged
+from airflow_provider_replacewhere.planning.decide import Decision, Facts, ForeignChange, Reason, SourceChange
 from airflow_provider_replacewhere.planning.report import Mode
 from airflow_provider_replacewhere.planning.touched import Layout, touched
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.types import spark_type
 from airflow_provider_replacewhere.spark.jvm import class_name, expressions, option, walk
-from airflow_provider_replacewhere.spark.log import read_commits
+from airflow_provider_replacewhere.spark.log import PHYSICAL_NAME, read_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,8 +30,6 @@ ANY_ROWS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample"})
 OUTSIDE = frozenset(
     {"CurrentUser", "SessionUser", "CurrentCatalog", "CurrentDatabase", "CurrentSchema", "SparkVersion"}
 )
-
-PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
 def pins(sources: Iterable[Source]) -> dict[str, Pin | None]:
@@ -97,26 +96,22 @@ def _changes(
     )
 
 
-def unchanged_in(session: SparkSession, sources: Iterable[Source]) -> Unchanged:
-    """A test whether a source's rows are the same at two versions, as far as its log tells."""
-    paths = {source.name: source.path for source in sources}
-    answers: dict[tuple[str, Pin, Pin], bool] = {}
-
-    def unchanged(name: str, before: Pin, now: Pin) -> bool:
-        if before == now:
-            return True
-        key = (name, before, now)
-        if key not in answers:
-            path = paths.get(name)
-            commits = None
-            if path is not None and before.table_id == now.table_id and before.version < now.version:
-                commits = read_commits(session, path, before.version, now.version)
-            answers[key] = commits is not None and not any(
-                c.changes_rows or c.replaces_table or c.changes_metadata for c in commits
-            )
-        return answers[key]
-
-    return unchanged
+def source_commits(
+    session: SparkSession, path: str | None, before: Pin, now: Pin
+) -> tuple[LogCommit, ...] | SourceChange:
+    """The commits that changed rows of a source between two versions, or what makes them say nothing of it."""
+    if before.version > now.version:
+        return SourceChange(Reason.SOURCE_REPLACED, {"cause": "it is at an earlier version than it was"})
+    commits = None if path is None else read_commits(session, path, before.version, now.version)
+    if commits is None:
+        return SourceChange(
+            Reason.SOURCE_HISTORY_UNAVAILABLE, {"cause": "its log does not reach back to that version any more"}
+        )
+    for commit in commits:
+        if commit.replaces_table or commit.changes_metadata:
+            reason = Reason.SOURCE_REPLACED if commit.replaces_table else Reason.SOURCE_CHANGED
+            return SourceChange(reason, {"operation": commit.operation, "version": commit.version})
+    return tuple(commit for commit in commits if commit.changes_rows)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +12,16 @@ if TYPE_CHECKING:
 def seq(scala_seq: Any) -> list[Any]:
     """A Scala sequence as a Python list."""
     return [scala_seq.apply(i) for i in range(scala_seq.size())]
+
+
+def to_seq(session: SparkSession, values: Iterable[Any]) -> Any:
+    """A Scala sequence of some JVM objects or strings."""
+    jvm = session._jvm
+    assert jvm is not None
+    found = jvm.java.util.ArrayList()
+    for value in values:
+        found.add(value)
+    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(found).toSeq()
 
 
 def option(scala_option: Any) -> Any:

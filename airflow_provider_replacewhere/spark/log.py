@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
-from airflow_provider_replacewhere.spark.jvm import file_system
+from airflow_provider_replacewhere.planning.touched import Layout
+from airflow_provider_replacewhere.spark.jvm import file_system, seq
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Reading back further than this costs more than it can save.
 MOST_COMMITS = 5_000
+
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
 def read_commits(session: SparkSession, path: str, after: int, upto: int) -> tuple[LogCommit, ...] | None:
@@ -31,6 +36,21 @@ def read_commits(session: SparkSession, path: str, after: int, upto: int) -> tup
         except ValueError:
             return None
     return tuple(commits)
+
+
+def layout_of(types: Mapping[str, str], metadata: Any) -> Layout:
+    """How a table's log speaks of some of its columns.
+
+    :param types: by column, its Spark type
+    :param metadata: Delta's own description of the table
+    """
+    fields = json.loads(metadata.schema().json())["fields"]
+    partitions = {name.lower() for name in seq(metadata.partitionColumns())}
+    return Layout(
+        types=types,
+        partition_columns=frozenset(name for name in types if name.lower() in partitions),
+        physical={f["name"]: f["metadata"][PHYSICAL_NAME] for f in fields if PHYSICAL_NAME in f["metadata"]},
+    )
 
 
 def commit_text(session: SparkSession, path: str, version: int) -> str | None:

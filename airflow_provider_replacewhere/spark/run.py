@@ -27,10 +27,12 @@ from airflow_provider_replacewhere.flows.alias import dotted_names, unqualify
 from airflow_provider_replacewhere.flows.model import Flow, OnViolation, Pipeline, TableName
 from airflow_provider_replacewhere.planning.coverage import Entry
 from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide, planning_information
+from airflow_provider_replacewhere.planning.lineage import Lineage
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.predicates.clock import Clock
 from airflow_provider_replacewhere.spark import python_files
+from airflow_provider_replacewhere.spark.changes import Question, SourceChanges
 from airflow_provider_replacewhere.spark.definition import definition_hash
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
 from airflow_provider_replacewhere.spark.errors import in_short
@@ -43,7 +45,6 @@ from airflow_provider_replacewhere.spark.freshness import (
     is_deterministic,
     pins,
     promise,
-    unchanged_in,
 )
 from airflow_provider_replacewhere.spark.pipeline import substituted
 from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit, require_unique, same_columns
@@ -52,6 +53,10 @@ from airflow_provider_replacewhere.spark.sources import Sources
 from airflow_provider_replacewhere.spark.target import EVERYTHING, RESET_ALLOWED, Commit, Layout, State, Target
 from airflow_provider_replacewhere.spark.window import Window, freeze_window
 from airflow_provider_replacewhere.text import Span
+
+EXPECTATION = "__expectation_"
+# What Delta notes beside a column that is CHAR or VARCHAR: it may store another text than the query gives.
+TEXT_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 
 BeforeRead = Callable[[TableName, Span | None], None]
 
@@ -99,31 +104,41 @@ def run_flow(
     predicate = _predicate(setting, flow, override, rows)
     window = freeze_window(rows, predicate, clock, flow.null_keys)
     known = coverage_of(request.coverage.get(str(flow.target)))
+    definition = definition_hash(
+        judged,
+        _session_settings(setting.pipeline, flow),
+        [f"{e.name}:{e.on_violation}" for e in flow.table.expectations],
+        [document.text for document in setting.pipeline.documents if document.is_python],
+    )
+    previous = request.previous.get(str(flow.target))
+    changes = SourceChanges(
+        session,
+        _question(judged, plan, window, state, request.refresh_policy),
+        {source.name: source for source in read},
+        definition,
+        Lineage.from_json((previous or {}).get("lineage"), definition),
+    )
     facts = Facts(
         window=window.sql,
         region=window.region,
-        definition_hash=definition_hash(
-            judged,
-            _session_settings(setting.pipeline, flow),
-            [f"{e.name}:{e.on_violation}" for e in flow.table.expectations],
-            [document.text for document in setting.pipeline.documents if document.is_python],
-        ),
+        definition_hash=definition,
         pins=pins(read),
         target_exists=state is not None,
         target_id=state.table_id if state else None,
         target_version=state.version if state else None,
         coverage=known,
         foreign=foreign_changes(session, state, window, known),
-        previous=request.previous.get(str(flow.target)),
+        previous=previous,
         override=override,
         evaluated=window.evaluated,
         query_is_deterministic=is_deterministic(judged),
         full_refresh=full_refresh,
         only_stale=request.only_stale,
-        unchanged=unchanged_in(session, read),
+        changes=changes,
     )
     decision = decide(facts, request.refresh_policy)
     report = _planned(setting, flow, started, predicate, facts, decision, [source.to_json() for source in read], state)
+    report = replace(report, lineage=changes.answered)
     if full_refresh:
         _check_full_refresh(target, flow, state, window, allowed=request.allow_full_refresh)
     if request.dry_run:
@@ -193,7 +208,7 @@ def _query(setting: Setting, flow: Flow, sources: Sources, clock: Clock) -> Data
 
 def _with_expectations(query: DataFrame, flow: Flow) -> DataFrame:
     """The query with the conditions of its expectations: they decide too which rows there are."""
-    conditions = [f"({e.condition}) AS `__expectation_{i}`" for i, e in enumerate(flow.table.expectations)]
+    conditions = [f"({e.condition}) AS `{EXPECTATION}{i}`" for i, e in enumerate(flow.table.expectations)]
     try:
         judged = query.selectExpr("*", *conditions)
     except PySparkException as error:
@@ -230,6 +245,23 @@ def _predicate(setting: Setting, flow: Flow, override: str | None, rows: DataFra
                 span=span,
             )
     return Span.of(text, predicate.document.name)
+
+
+def _question(judged: DataFrame, plan: Fit, window: Window, state: State | None, policy: str) -> Question:
+    """What to ask of the sources' changes."""
+    conditions = [name for name in judged.columns if name.startswith(EXPECTATION)]
+    rows = judged.selectExpr(*plan.select, *(f"`{name}`" for name in conditions))
+    texts = {f.name for f in state.schema if TEXT_LENGTH in f.metadata} if state is not None else set()
+    layout = state.partition_columns if state is not None else ()
+    keys = {name.lower() for name in (*window.columns, *layout)}
+    names = [name for name in rows.columns if name not in conditions and name not in texts]
+    return Question(
+        rows,
+        window.region,
+        columns=sorted(names, key=lambda name: name.lower() not in keys),
+        keys=frozenset(name for name in names if name.lower() in keys),
+        thorough=policy in ("incremental", "incremental_strict"),
+    )
 
 
 def _check_full_refresh(target: Target, flow: Flow, state: State | None, window: Window, *, allowed: bool) -> None:

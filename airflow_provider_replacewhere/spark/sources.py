@@ -116,7 +116,7 @@ class Sources:
         sources = {(source.path or source.name, source.version): source for source in self._found.values()}
         ours = {source.path: source for source in self._found.values()}
         for leaf in _leaves(query._jdf.queryExecution().analyzed()):
-            source = _source_of(leaf)
+            source = source_of(leaf)
             if source is None:
                 continue
             if not _is_pinned(leaf):
@@ -164,8 +164,8 @@ class Sources:
         view = next((node for node in walk(plan) if class_name(node) == "View" and not node.isTempView()), None)
         if view is not None:
             return self._stand_in_edits(relation, query, ctes, lambda: self._stored_view(view))
-        leaf = next((leaf for leaf in _leaves(plan) if _source_of(leaf) is not None), None)
-        source = _source_of(leaf) if leaf is not None else None
+        leaf = next((leaf for leaf in _leaves(plan) if source_of(leaf) is not None), None)
+        source = source_of(leaf) if leaf is not None else None
         if source is None or source.version is None or _is_pinned(leaf):
             return []
         version = f" VERSION AS OF {self._remember(source).version}"
@@ -238,7 +238,7 @@ class Sources:
         name = folder[len(self._directory.root.rstrip("/")) + 1 :].replace("/", ".")
         latest = self.session.read.format("delta").load(folder)
         (leaf,) = _leaves(latest._jdf.queryExecution().analyzed())
-        source = _source_of(leaf)
+        source = source_of(leaf)
         assert source is not None
         kept = self._remember(replace(source, name=name))
         return self.session.read.format("delta").option("versionAsOf", str(kept.version)).load(folder)
@@ -312,7 +312,7 @@ def _leaves(plan: Any) -> list[Any]:
     return [node for node in walk(plan) if not seq(node.children())]
 
 
-def _source_of(leaf: Any) -> Source | None:
+def source_of(leaf: Any) -> Source | None:
     """What a leaf of an analysed plan reads, or None where it reads nothing stored."""
     kind = class_name(leaf)
     if kind in CONSTANT_LEAVES:

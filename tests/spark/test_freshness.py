@@ -252,8 +252,10 @@ def test_changes_in_sources(lake: Lake) -> None:
         "table": "rides",
         "from_version": before,
         "to_version": before + 1,
-        "region": changed.window,
+        "found_by": "statistics",
+        "region": changed.replaced,
     }
+    assert changed.replaced == canonical(5, 6)
     assert is_right(lake)
     shutil.rmtree(lake.path("rides"))
     lake.make("rides", "day DATE, zone STRING, fare INT", RIDES[6:])

@@ -182,18 +182,17 @@ def test_a_source_that_changed_makes_stale_what_was_read_before() -> None:
 def test_versions_between_which_no_row_changed_are_one() -> None:
     asked: list[tuple[str, Pin, Pin]] = []
 
-    def unchanged(name: str, before: Pin, now: Pin) -> bool:
+    def unchanged(name: str, before: Pin, now: Pin) -> None:
         asked.append((name, before, now))
-        return True
 
     old = ran(days(0, 9), sources={"rides": Pin(5, "rides-id")})
-    assert decide(facts(days(0, 9), old, unchanged=unchanged)).mode is Mode.NO_OP
+    assert decide(facts(days(0, 9), old, changes=unchanged)).mode is Mode.NO_OP
     assert asked == [("rides", Pin(5, "rides-id"), NOW["rides"])]
 
 
 def test_a_source_of_the_same_name_that_is_another_table() -> None:
     old = ran(days(0, 9), sources={"rides": Pin(7, "another-id")})
-    decision = decide(facts(days(0, 9), old, unchanged=lambda *_: True))
+    decision = decide(facts(days(0, 9), old, changes=lambda *_: None))
     assert decision.mode is Mode.FULL_RECOMPUTE
     assert only(decision) == {
         "reason": "SOURCE_REPLACED", "table": "rides", "to_version": 7, "region": days(0, 9).to_sql(),

@@ -295,7 +295,7 @@ def definitions_are_all_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def source_changes_are_missed(patch: pytest.MonkeyPatch) -> None:
-    patch_why(patch, lambda facts, fragment: (replace(facts, unchanged=lambda *_: True), fragment))
+    patch_why(patch, lambda facts, fragment: (replace(facts, changes=lambda *_: None), fragment))
 
 
 def sources_are_known_by_version_alone(patch: pytest.MonkeyPatch) -> None:

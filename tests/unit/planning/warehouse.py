@@ -16,8 +16,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
-from airflow_provider_replacewhere.planning.coverage import Coverage, Entry
-from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide
+from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin
+from airflow_provider_replacewhere.planning.decide import Decision, Facts, Reason, SourceChange, decide
 from airflow_provider_replacewhere.planning.report import Mode
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
 from airflow_provider_replacewhere.spark import freshness
@@ -227,7 +227,7 @@ class Warehouse:
             query_is_deterministic=not random_query,
             full_refresh=full_refresh,
             only_stale=only_stale,
-            unchanged=freshness.unchanged_in(self, [source]),  # type: ignore[arg-type]
+            changes=self.changes,
         )
         decision = self.decide(facts, policy)
         self.check(facts, decision, definition)
@@ -238,6 +238,13 @@ class Warehouse:
         if decision.mode is Mode.NO_OP:
             self._prove(run, None)
         return run
+
+    def changes(self, _: str, before: Pin, now: Pin) -> SourceChange | None:
+        """What the source's log alone tells."""
+        found = freshness.source_commits(self, "source", before, now)  # type: ignore[arg-type]
+        if isinstance(found, SourceChange):
+            return found
+        return SourceChange(Reason.SOURCE_CHANGED) if found and before != now else None
 
     def check(self, facts: Facts, decision: Decision, definition: int) -> None:
         """What is called fresh is what the query gives; a NO_OP leaves nothing to do."""

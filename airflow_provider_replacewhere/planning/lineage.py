@@ -1,0 +1,116 @@
+"""How a filter on a target's column reaches the tables that its query reads.
+
+This is what Catalyst answered (:mod:`..spark.lineage`), written down as SQL, so that it is asked once per definition.
+
+The claim behind it: where the filter ``column = v`` reaches *every* scan of a source as ``value = v``, the rows of the
+query with that ``v`` are made from those rows of the source alone whose ``value`` is ``v``. So if none of the rows that
+were added to the source and removed from it has that value, the target's rows with ``v`` are what they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+LINEAGE_VERSION = 1
+
+CHANGED, PARTNER = "changed", "partner"
+"""The aliases by which :attr:`Partner.on` names the two sides of a join."""
+
+
+@dataclass(frozen=True)
+class Partner:
+    """The source with which a scan is joined, where the filter reaches the scan only through that join.
+
+    :param source: its name
+    :param where: conditions over its columns, all of which its rows meet in the query
+    :param on: conditions over the columns of both, as ``changed.c`` and ``partner.c``, all of which joined rows meet
+    """
+
+    source: str
+    where: tuple[str, ...]
+    on: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """How the filter ``column = v`` reaches one scan of a source.
+
+    :param value: SQL over the source's columns, or over the partner's: only rows for which it is ``v`` matter to ``v``
+    :param where: conditions over the source's columns; rows that do not meet them matter to no ``v``
+    :param used: the source's columns that the query reads in this scan
+    """
+
+    value: str
+    where: tuple[str, ...]
+    used: tuple[str, ...]
+    partner: Partner | None = None
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """What reaches what, for one definition.
+
+    :param arrivals: by source and then by the target's column, how the filter reaches each of the source's scans;
+        a column that misses one of them is left out
+    :param asked: the target's columns that were tried
+    """
+
+    definition_hash: str
+    arrivals: Mapping[str, Mapping[str, tuple[Arrival, ...]]] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
+
+    def of(self, source: str) -> Mapping[str, tuple[Arrival, ...]]:
+        """By column, the arrivals at a source."""
+        return self.arrivals.get(source, {})
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": LINEAGE_VERSION,
+            "definition_hash": self.definition_hash,
+            "asked": list(self.asked),
+            "arrivals": {
+                source: {column: [_to_json(arrival) for arrival in arrivals] for column, arrivals in columns.items()}
+                for source, columns in self.arrivals.items()
+            },
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | None, definition_hash: str) -> Lineage | None:
+        """The lineage of that definition, or None where the document is of another, or of another version."""
+        try:
+            if value is None or (value["version"], value["definition_hash"]) != (LINEAGE_VERSION, definition_hash):
+                return None
+            return cls(
+                definition_hash,
+                {
+                    source: {column: tuple(map(_arrival, arrivals)) for column, arrivals in columns.items()}
+                    for source, columns in value["arrivals"].items()
+                },
+                tuple(value["asked"]),
+            )
+        except (KeyError, TypeError, AttributeError):
+            return None
+
+
+def _to_json(arrival: Arrival) -> dict[str, Any]:
+    value = asdict(arrival)
+    lists: dict[str, Any] = {"where": list(arrival.where), "used": list(arrival.used)}
+    if arrival.partner is not None:
+        lists["partner"] = {
+            "source": arrival.partner.source,
+            "where": list(arrival.partner.where),
+            "on": list(arrival.partner.on),
+        }
+    return value | lists
+
+
+def _arrival(value: Mapping[str, Any]) -> Arrival:
+    partner = value["partner"]
+    return Arrival(
+        value["value"],
+        tuple(value["where"]),
+        tuple(value["used"]),
+        partner and Partner(partner["source"], tuple(partner["where"]), tuple(partner["on"])),
+    )

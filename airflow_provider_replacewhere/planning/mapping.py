@@ -1,0 +1,118 @@
+"""From what changed in a source to the values of a target's column that it may have changed, by bounds alone.
+
+No row is looked at: the question whether a range of values can come from a region of the source is one of the region
+algebra, which knows what ``CAST(ts AS DATE) = v`` means for ``ts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+
+from airflow_provider_replacewhere.errors import PredicateError
+from airflow_provider_replacewhere.planning.changes import LogCommit
+from airflow_provider_replacewhere.planning.lineage import Arrival
+from airflow_provider_replacewhere.planning.touched import Layout, touched
+from airflow_provider_replacewhere.predicates.domains import Domain, Key
+from airflow_provider_replacewhere.predicates.literals import INTEGERS
+from airflow_provider_replacewhere.predicates.meaning import parse_predicate
+from airflow_provider_replacewhere.predicates.region import Region
+from airflow_provider_replacewhere.predicates.render import quoted
+from airflow_provider_replacewhere.predicates.values import Interval, Values
+
+MOST_TESTS = 500
+"""So many ranges of values are tried one by one; a window of more is told apart in coarser ones."""
+
+_HALVED = frozenset({"date", "timestamp", "timestamp_ntz", *INTEGERS})
+
+
+def rows_changed(commits: Iterable[LogCommit], layout: Layout, time_zone: str) -> Region:
+    """A region of the source that holds every row which some commits added, removed or changed."""
+    changed = Region.empty()
+    for commit in commits:
+        region = touched([commit], layout)
+        if region is None:
+            region = Region.everything()
+        if (written := _written_by_us(commit)) is not None:
+            region = region.intersect(_bound(written, layout.types, time_zone))
+        changed = changed.union(region)
+    return changed
+
+
+def _written_by_us(commit: LogCommit) -> str | None:
+    """The condition of the rows that one of our runs replaced: in canonical form, whose instants name their zone."""
+    return commit.replaced if commit.token is not None else None
+
+
+def meets(where: Iterable[str], columns: Mapping[str, str], time_zone: str) -> Region:
+    """A region that holds every row which meets all of some conditions."""
+    return reduce(Region.intersect, (_bound(sql, columns, time_zone) for sql in where), Region.everything())
+
+
+def _bound(sql: str, columns: Mapping[str, str], time_zone: str) -> Region:
+    """An exact region around the rows for which a condition is TRUE; all rows where it is not understood."""
+    try:
+        found = parse_predicate(sql, columns, time_zone)
+    except PredicateError:
+        return Region.everything()
+    return found if found.is_exact else found.hull(MOST_TESTS)
+
+
+def values_from(
+    rows: Region, arrival: Arrival, within: Values, columns: Mapping[str, str], time_zone: str
+) -> Values | None:
+    """The values of the target's column that rows of a region of the source may have; None: nothing is known.
+
+    :param within: the values that matter, NULL left out: those in the window
+    :param columns: the source's columns, with their Spark types
+    """
+    rows = rows.intersect(meets(arrival.where, columns, time_zone))
+    if rows.is_empty:
+        return Values.nothing(within.domain)
+    for name, type_ in columns.items():
+        if arrival.value == quoted(name) or arrival.value.lower() == name.lower():
+            return _of_column(rows, name, within) if Domain.of(type_) == within.domain else None
+    return _of_expression(rows, arrival.value, within, columns, time_zone)
+
+
+def _of_column(rows: Region, name: str, within: Values) -> Values:
+    found = Values.nothing(within.domain)
+    for box in rows.boxes:
+        side = box.by_path.get((name,))
+        found = found.union(within if side is None else side.intersect(within))
+    return found.not_null()
+
+
+def _of_expression(
+    rows: Region, value: str, within: Values, columns: Mapping[str, str], time_zone: str
+) -> Values | None:
+    """By halving the ranges of values until each is found to be out of reach, or is one value."""
+
+    def reached(low: Key, high: Key) -> bool | None:
+        first, last = (within.domain.to_sql(key) for key in (low, high))
+        try:
+            region = parse_predicate(f"({value}) >= {first} AND ({value}) < {last}", columns, time_zone)
+        except PredicateError:
+            return None
+        return region.overlaps(rows) if region.is_exact else None
+
+    if within.domain.name not in _HALVED:
+        return None
+    todo: list[Interval] = list(within.intervals)
+    found: list[Interval] = []
+    tests = 0
+    while todo:
+        low, high = todo.pop()
+        if not isinstance(low, int) or not isinstance(high, int) or tests >= MOST_TESTS:
+            found.append((low, high))
+            continue
+        tests += 1
+        hit = reached(low, high)
+        if hit is None:
+            return None
+        if hit and high - low > 1:
+            middle = (low + high) // 2
+            todo += [(low, middle), (middle, high)]
+        elif hit:
+            found.append((low, high))
+    return Values.of(within.domain, found)

@@ -1,0 +1,93 @@
+"""The rows by which two versions of a Delta table differ, read from the files that changed and from no others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_replacewhere.flows.model import TableName
+from airflow_provider_replacewhere.planning.changes import File, LogCommit, net_files
+from airflow_provider_replacewhere.spark.jvm import to_seq
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SIGN = "__sign"
+# What createDataFrame looks at in a file's action.
+_ACTION = ("path", "partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_ADDED_BY = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
+
+
+class ChangedRows:
+    """What some successive commits added to a table and removed from it.
+
+    :param commits: all of them, none missing, none of which changed the table's description
+    """
+
+    def __init__(self, session: SparkSession, path: str, commits: Sequence[LogCommit]) -> None:
+        self._session = session
+        self._path = path
+        self._commits = commits
+        self._gone, self._new = net_files(commits)
+
+    @property
+    def only_added(self) -> bool:
+        return not self._gone
+
+    @property
+    def bytes(self) -> int:
+        """The size of the files that have to be read."""
+        return sum(file.size for file in (*self._gone, *self._new))
+
+    def frame(self, columns: Sequence[str]) -> DataFrame:
+        """The rows, by some columns: those that are in one version oftener than in the other.
+
+        A row that was copied from one file to another is in both, and so is one that was deleted and put back.
+        """
+        names = [TableName((name,)).to_sql() for name in columns]
+        if self.only_added:
+            return self._files(self._new).selectExpr(*names)
+        counted = self._change_data(names) if any(c.has_change_data for c in self._commits) else self._both(names)
+        grouped = counted.groupBy(*(F.col(name) for name in names)).agg(F.sum(_SIGN).alias(_SIGN))
+        return grouped.where(F.col(_SIGN) != 0).selectExpr(*names)
+
+    def _both(self, names: Sequence[str]) -> DataFrame:
+        gone = self._files(self._gone).selectExpr(*names, f"-1 AS {_SIGN}")
+        return gone.unionAll(self._files(self._new).selectExpr(*names, f"1 AS {_SIGN}"))
+
+    def _change_data(self, names: Sequence[str]) -> DataFrame:
+        """The table's own change data feed: a commit that wrote one has told row by row what it changed."""
+        feed = (
+            self._session.read.format("delta")
+            .option("readChangeFeed", "true")
+            .option("startingVersion", str(self._commits[0].version))
+            .option("endingVersion", str(self._commits[-1].version))
+            .load(self._path)
+        )
+        signs = " ".join(f"WHEN '{kind}' THEN {sign}" for kind, sign in _ADDED_BY.items())
+        return feed.selectExpr(*names, f"CASE _change_type {signs} END AS {_SIGN}")
+
+    def _files(self, files: Iterable[File]) -> DataFrame:
+        """The rows of some files, deletion vectors applied, whether or not the table still has the files."""
+        jvm = self._session._jvm
+        assert jvm is not None
+        none = jvm.scala.Option.empty()
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._session._jsparkSession, self._path)
+        snapshot = log.getSnapshotAt(self._commits[-1].version, none, none, False)
+        action = jvm.org.apache.spark.sql.delta.actions.Action
+        added = to_seq(self._session, (action.fromJson(_as_added(file)) for file in files))
+        frame = log.createDataFrame(snapshot, added, False, none)
+        # In the flow's own session, whose time zone and settings count.
+        plan = frame.queryExecution().analyzed()
+        dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._session._jsparkSession, plan)
+        return DataFrame(dataset, self._session)
+
+
+def _as_added(file: File) -> str:
+    action: dict[str, Any] = {name: file.action[name] for name in _ACTION if name in file.action}
+    action.setdefault("partitionValues", {})
+    return json.dumps({"add": {**action, "size": file.size, "modificationTime": 0, "dataChange": True}})

@@ -1,0 +1,356 @@
+"""From the changes of a source to the part of a window that they may have changed: cheapest way first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from airflow_provider_replacewhere.errors import PredicateError
+from airflow_provider_replacewhere.planning.changes import LogCommit
+from airflow_provider_replacewhere.planning.coverage import Pin
+from airflow_provider_replacewhere.planning.decide import Reason, SourceChange
+from airflow_provider_replacewhere.planning.lineage import CHANGED, PARTNER, Arrival, Lineage
+from airflow_provider_replacewhere.planning.mapping import rows_changed, values_from
+from airflow_provider_replacewhere.planning.touched import Layout, rows_of
+from airflow_provider_replacewhere.predicates.domains import Domain, Key
+from airflow_provider_replacewhere.predicates.region import Region
+from airflow_provider_replacewhere.predicates.values import Values
+from airflow_provider_replacewhere.spark import lineage
+from airflow_provider_replacewhere.spark.changed_rows import ChangedRows
+from airflow_provider_replacewhere.spark.errors import in_short
+from airflow_provider_replacewhere.spark.freshness import source_commits
+from airflow_provider_replacewhere.spark.jvm import class_name, walk
+from airflow_provider_replacewhere.spark.log import layout_of
+from airflow_provider_replacewhere.spark.schema import sql_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_replacewhere.spark.sources import Source
+
+Arrivals: TypeAlias = Mapping[str, Sequence[Arrival]]
+"""By the target's column, how a filter on it reaches one source."""
+
+MOST_VALUES = 1_000
+"""More changed values of a column of the predicate than this are taken for the range around them."""
+MOST_OTHER_VALUES = 16
+"""A column that the predicate does not name narrows by at most so many values."""
+CHEAP_BYTES = 64 << 20
+"""Changed files up to this size are always looked into: it costs about as much as asking whether it pays."""
+
+_VALUE = "`__value`"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the target, with those of its values that are in the window, NULL left out."""
+
+    name: str
+    domain: Domain
+    within: Values
+
+
+@dataclass(frozen=True)
+class Question:
+    """One run's window, over which sources' changes are mapped.
+
+    :param rows: the query in the types of the target, with its expectations
+    :param window: the rows that the run replaces; exact
+    :param columns: the target's columns that may narrow it, those of the predicate first
+    :param keys: those of the predicate, and those by which the target's files are laid out
+    :param thorough: whether to narrow even where that costs more than it saves
+    """
+
+    rows: DataFrame
+    window: Region
+    columns: Sequence[str]
+    keys: frozenset[str]
+    thorough: bool = False
+
+
+@dataclass
+class SourceChanges:
+    """What the commits of the sources did to one window; asked by :func:`..planning.decide.decide`.
+
+    :param known: what Catalyst answered for this definition in an earlier run
+    """
+
+    session: SparkSession
+    question: Question
+    sources: Mapping[str, Source]
+    definition_hash: str
+    known: Lineage | None = None
+    answers: dict[tuple[str, Pin, Pin], SourceChange | None] = field(default_factory=dict)
+
+    def __call__(self, name: str, before: Pin, now: Pin) -> SourceChange | None:
+        """What changed between two versions of a source; None where no row did."""
+        if before == now:
+            return None
+        key = (name, before, now)
+        if key not in self.answers:
+            self.answers[key] = self._change(name, before, now)
+        return self.answers[key]
+
+    @property
+    def answered(self) -> dict[str, Any] | None:
+        """What Catalyst answered, in this run or an earlier one, as JSON for the ledger."""
+        asked = self.__dict__.get("lineage", self.known)
+        return None if asked is None else asked.to_json()
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        """How the window's columns reach the sources: from the ledger, or else by asking Catalyst."""
+        if self.known is not None and set(self.question.columns) <= set(self.known.asked):
+            return self.known
+        found = lineage.ask(self.question.rows, self.question.columns, self.sources.values())
+        return Lineage(self.definition_hash, found, tuple(self.question.columns))
+
+    def _change(self, name: str, before: Pin, now: Pin) -> SourceChange | None:
+        path = self.sources[name].path
+        found = source_commits(self.session, path, before, now)
+        if isinstance(found, SourceChange):
+            return found
+        if not found or path is None:
+            return None
+        return self._mapped(_Mapping(self.session, self.question, self.sources, name, path, found))
+
+    def _mapped(self, mapping: _Mapping) -> SourceChange | None:
+        arrivals = self.lineage.of(mapping.name)
+        if not arrivals:
+            cause = f"no filter on the target reaches every read of {mapping.name}"
+            return SourceChange(Reason.SOURCE_CHANGED, {"cause": cause})
+        by_bounds = mapping.by_bounds(arrivals)
+        if by_bounds.is_empty:
+            return None
+        if not mapping.pays(arrivals):
+            return SourceChange(Reason.SOURCE_CHANGED, {"found_by": "statistics"}, by_bounds)
+        try:
+            by_rows = mapping.by_rows(arrivals, by_bounds)
+        except (Py4JError, PySparkException, PredicateError, ValueError) as error:
+            # The files are gone, or cannot be read: what the log says of them still holds.
+            cause = f"the changed rows cannot be read: {in_short(error)}"
+            return SourceChange(Reason.SOURCE_CHANGED, {"found_by": "statistics", "cause": cause}, by_bounds)
+        return None if by_rows.is_empty else SourceChange(Reason.SOURCE_CHANGED, {"found_by": "rows"}, by_rows)
+
+
+@dataclass
+class _Mapping:
+    """The changes of one source, mapped to the window."""
+
+    session: SparkSession
+    question: Question
+    sources: Mapping[str, Source]
+    name: str
+    path: str
+    commits: Sequence[LogCommit]
+
+    @cached_property
+    def changed(self) -> ChangedRows:
+        return ChangedRows(self.session, self.path, self.commits)
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        return _pinned(self.session, self.sources[self.name])
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """The source's columns, with their Spark types."""
+        return {f.name: sql_type(self.session, f.dataType) for f in self.frame.schema}
+
+    @cached_property
+    def time_zone(self) -> str:
+        return str(self.session.conf.get("spark.sql.session.timeZone"))
+
+    # -- by what the log says --
+
+    def by_bounds(self, arrivals: Arrivals) -> Region:
+        """The part of the window that the changed files' partition values and statistics allow."""
+        rows = rows_changed(self.commits, self.layout(arrivals), self.time_zone)
+        keys, others = self.columns(arrivals)
+        window = stale = self.question.window
+        for column in keys:
+            stale = stale.intersect(self.region_of(column, self._bounds(rows, column, arrivals)))
+        for column in others:
+            if not self._is_worth_another(stale, window):
+                break
+            values = self._bounds(rows, column, arrivals)
+            if _number_of(values) <= MOST_OTHER_VALUES:
+                stale = stale.intersect(self.region_of(column, values))
+        return stale
+
+    def _bounds(self, rows: Region, column: Column, arrivals: Arrivals) -> Values:
+        found = Values.nothing(column.domain)
+        for arrival in arrivals[column.name]:
+            if arrival.partner is not None:
+                return column.within
+            values = values_from(rows, arrival, column.within, self.types, self.time_zone)
+            if values is None:
+                return column.within
+            found = found.union(values)
+        return found
+
+    def layout(self, arrivals: Arrivals) -> Layout:
+        """How the source's log speaks of the columns that the arrivals are about."""
+        texts = " ".join(
+            text for found in arrivals.values() for arrival in found for text in (arrival.value, *arrival.where)
+        ).lower()
+        (leaf,) = (n for n in walk(self.frame._jdf.queryExecution().analyzed()) if class_name(n) == "LogicalRelation")
+        types = {name: type_ for name, type_ in self.types.items() if name.lower() in texts}
+        return layout_of(types, leaf.relation().location().metadata())
+
+    # -- by the rows themselves --
+
+    def pays(self, arrivals: Arrivals) -> bool:
+        """Whether a look at the changed rows may save more than it costs."""
+        if self.changed.only_added and self._files_tell_all(arrivals):
+            return False
+        return self.question.thorough or self.changed.bytes <= CHEAP_BYTES
+
+    def _files_tell_all(self, arrivals: Arrivals) -> bool:
+        """Whether each file that was added is about one value of each key: its rows tell no more than its bounds."""
+        files = [file for commit in self.commits for file in commit.added]
+        keys, _ = self.columns(arrivals)
+        if not keys or len(files) > MOST_OTHER_VALUES:
+            return False
+        layout = self.layout(arrivals)
+        for key in keys:
+            for arrival in arrivals[key.name]:
+                if arrival.partner is not None or not all(sql.endswith(" IS NOT NULL)") for sql in arrival.where):
+                    return False
+                for file in files:
+                    values = values_from(rows_of(file, layout), arrival, key.within, self.types, self.time_zone)
+                    if values is None or _number_of(values) > 1:
+                        return False
+        return True
+
+    def by_rows(self, arrivals: Arrivals, stale: Region) -> Region:
+        """The part of what bounds allow that the changed rows themselves are about."""
+        keys, others = self.columns(arrivals)
+        needed = dict.fromkeys(name for c in (*keys, *others) for a in arrivals[c.name] for name in a.used)
+        with _kept(self.changed.frame(tuple(needed))) as changed:
+            for column in keys:
+                values = self._found(changed, column, arrivals, MOST_VALUES)
+                stale = stale.intersect(self.region_of(column, values))
+            for column in others:
+                if stale.is_empty or not self._is_worth_another(stale, self.question.window):
+                    break
+                if all(arrival.partner is None for arrival in arrivals[column.name]):
+                    values = self._found(changed, column, arrivals, MOST_OTHER_VALUES)
+                    stale = stale.intersect(self.region_of(column, values))
+        return stale
+
+    def _is_worth_another(self, stale: Region, window: Region) -> bool:
+        """Whether a column that is no key should narrow too: files are laid out by keys, and rewritten whole."""
+        return self.question.thorough or stale == window
+
+    def _found(self, changed: DataFrame, column: Column, arrivals: Arrivals, most: int) -> Values:
+        """The values of a column that changed rows are about; a range around them where there are too many."""
+        frames = (self._values(changed, arrival, column) for arrival in arrivals[column.name])
+        found = reduce(lambda one, other: one.unionAll(other), frames).where("`value` IS NOT NULL")
+        domain = column.domain
+        distinct = found.distinct().limit(most + 1).collect()
+        if len(distinct) <= most:
+            keys = [_key(row[0], domain) for row in distinct]
+            return Values.of(domain, [(key, domain.next(key)) for key in keys]).intersect(column.within)
+        if most == MOST_OTHER_VALUES or domain.name == "string":
+            return column.within
+        low, high = (_key(bound, domain) for bound in found.agg(F.min("value"), F.max("value")).collect()[0])
+        return Values.of(domain, [(low, domain.next(high))]).intersect(column.within)
+
+    def _values(self, changed: DataFrame, arrival: Arrival, column: Column) -> DataFrame:
+        rows = _where(changed, arrival.where)
+        if arrival.partner is None:
+            return rows.selectExpr(f"{_to_key(arrival.value, column.domain)} AS `value`")
+        partner = _where(_pinned(self.session, self.sources[arrival.partner.source]), arrival.partner.where)
+        inside = partner.where(column.within.to_sql(f"({arrival.value})"))
+        valued = inside.withColumn("__value", F.expr(_to_key(arrival.value, column.domain)))
+        few = F.broadcast(rows) if self.changed.bytes <= CHEAP_BYTES else rows
+        on = F.expr(" AND ".join(f"({sql})" for sql in arrival.partner.on))
+        return valued.alias(PARTNER).join(few.alias(CHANGED), on, "left_semi").selectExpr(f"{_VALUE} AS `value`")
+
+    # -- the window's columns --
+
+    def columns(self, arrivals: Arrivals) -> tuple[list[Column], list[Column]]:
+        """The columns that reach the source: the keys, and the others."""
+        types = {f.name: Domain.of(sql_type(self.session, f.dataType)) for f in self.question.rows.schema}
+        found = [
+            Column(name, types[name], _projected(self.question.window, name, types[name]))
+            for name in self.question.columns
+            if name in arrivals
+        ]
+        keys = self.question.keys
+        return [c for c in found if c.name in keys], [c for c in found if c.name not in keys]
+
+    def region_of(self, column: Column, values: Values) -> Region:
+        """The rows of the target with one of these values, and those with NULL, of which the filter says nothing."""
+        nullable = next(f.nullable for f in self.question.rows.schema if f.name == column.name)
+        return Region.of((column.name,), Values.of(values.domain, values.intervals, null=nullable))
+
+
+def _projected(window: Region, column: str, domain: Domain) -> Values:
+    found = Values.nothing(domain)
+    for box in window.boxes:
+        found = found.union(box.by_path.get((column,), Values.everything(domain)))
+    return found.not_null()
+
+
+def _number_of(values: Values) -> float:
+    """How many values are in a set: infinity where that cannot be told."""
+    number = 0.0
+    for low, high in values.intervals:
+        if isinstance(low, int) and isinstance(high, int):
+            number += high - low
+        elif low is not None and high == values.domain.next(low):
+            number += 1
+        else:
+            return float("inf")
+    return number
+
+
+def _pinned(session: SparkSession, source: Source) -> DataFrame:
+    assert source.path is not None
+    return session.read.format("delta").option("versionAsOf", str(source.version)).load(source.path)
+
+
+def _where(frame: DataFrame, conditions: Iterable[str]) -> DataFrame:
+    return reduce(lambda rows, sql: rows.where(sql), conditions, frame)
+
+
+@contextmanager
+def _kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """The rows read once, however many questions are asked of them."""
+    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
+
+
+def _to_key(value: str, domain: Domain) -> str:
+    """SQL for a value in a form that reaches Python whatever the time zone of this machine."""
+    match domain.name:
+        case "date":
+            return f"unix_date({value})"
+        case "timestamp":
+            return f"unix_micros({value})"
+        case "timestamp_ntz":
+            return f"CAST({value} AS STRING)"
+    return f"({value})"
+
+
+def _key(value: Any, domain: Domain) -> Key:
+    match domain.name:
+        case "date" | "timestamp":
+            return int(value)
+        case "timestamp_ntz":
+            return domain.key(datetime.fromisoformat(value))
+    return domain.key(value)
