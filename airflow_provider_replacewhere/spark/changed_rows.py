@@ -48,12 +48,20 @@ class ChangedRows:
 
         A row that was copied from one file to another is in both, and so is one that was deleted and put back.
         """
-        names = [TableName((name,)).to_sql() for name in columns]
         if self.only_added:
-            return self._files(self._new).selectExpr(*names)
-        counted = self._change_data(names) if any(c.has_change_data for c in self._commits) else self._both(names)
-        grouped = counted.groupBy(*(F.col(name) for name in names)).agg(F.sum(_SIGN).alias(_SIGN))
-        return grouped.where(F.col(_SIGN) != 0).selectExpr(*names)
+            return self._files(self._new).selectExpr(*_quoted(columns))
+        return self._counted(columns).where(F.col(_SIGN) != 0).selectExpr(*_quoted(columns))
+
+    def removed(self, columns: Sequence[str]) -> int:
+        """How many rows are gone, or there less often, by some columns."""
+        fewer = F.sum(F.greatest(-F.col(_SIGN), F.lit(0)))
+        return int(self._counted(columns).agg(fewer).collect()[0][0] or 0)
+
+    def _counted(self, columns: Sequence[str]) -> DataFrame:
+        """Each row once, with how much oftener it is in the later version."""
+        names = _quoted(columns)
+        both = self._change_data(names) if any(c.has_change_data for c in self._commits) else self._both(names)
+        return both.groupBy(*(F.col(name) for name in names)).agg(F.sum(_SIGN).alias(_SIGN))
 
     def _both(self, names: Sequence[str]) -> DataFrame:
         gone = self._files(self._gone).selectExpr(*names, f"-1 AS {_SIGN}")
@@ -85,6 +93,10 @@ class ChangedRows:
         plan = frame.queryExecution().analyzed()
         dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._session._jsparkSession, plan)
         return DataFrame(dataset, self._session)
+
+
+def _quoted(columns: Iterable[str]) -> list[str]:
+    return [TableName((name,)).to_sql() for name in columns]
 
 
 def _as_added(file: File) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,7 +20,7 @@ from airflow_provider_replacewhere.planning.decide import Reason, SourceChange
 from airflow_provider_replacewhere.planning.lineage import CHANGED, PARTNER, Arrival, Lineage
 from airflow_provider_replacewhere.planning.mapping import rows_changed, values_from
 from airflow_provider_replacewhere.planning.touched import Layout, rows_of
-from airflow_provider_replacewhere.predicates.domains import Domain, Key
+from airflow_provider_replacewhere.predicates.domains import Domain
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.values import Values
 from airflow_provider_replacewhere.spark import lineage
@@ -31,6 +30,7 @@ from airflow_provider_replacewhere.spark.freshness import source_commits
 from airflow_provider_replacewhere.spark.jvm import class_name, walk
 from airflow_provider_replacewhere.spark.log import layout_of
 from airflow_provider_replacewhere.spark.schema import sql_type
+from airflow_provider_replacewhere.spark.values import key_of, to_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -259,20 +259,20 @@ class _Mapping:
         domain = column.domain
         distinct = found.distinct().limit(most + 1).collect()
         if len(distinct) <= most:
-            keys = [_key(row[0], domain) for row in distinct]
+            keys = [key_of(row[0], domain) for row in distinct]
             return Values.of(domain, [(key, domain.next(key)) for key in keys]).intersect(column.within)
         if most == MOST_OTHER_VALUES or domain.name == "string":
             return column.within
-        low, high = (_key(bound, domain) for bound in found.agg(F.min("value"), F.max("value")).collect()[0])
+        low, high = (key_of(bound, domain) for bound in found.agg(F.min("value"), F.max("value")).collect()[0])
         return Values.of(domain, [(low, domain.next(high))]).intersect(column.within)
 
     def _values(self, changed: DataFrame, arrival: Arrival, column: Column) -> DataFrame:
         rows = _where(changed, arrival.where)
         if arrival.partner is None:
-            return rows.selectExpr(f"{_to_key(arrival.value, column.domain)} AS `value`")
+            return rows.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`")
         partner = _where(_pinned(self.session, self.sources[arrival.partner.source]), arrival.partner.where)
         inside = partner.where(column.within.to_sql(f"({arrival.value})"))
-        valued = inside.withColumn("__value", F.expr(_to_key(arrival.value, column.domain)))
+        valued = inside.withColumn("__value", F.expr(to_key(arrival.value, column.domain)))
         few = F.broadcast(rows) if self.changed.bytes <= CHEAP_BYTES else rows
         on = F.expr(" AND ".join(f"({sql})" for sql in arrival.partner.on))
         return valued.alias(PARTNER).join(few.alias(CHANGED), on, "left_semi").selectExpr(f"{_VALUE} AS `value`")
@@ -333,24 +333,3 @@ def _kept(frame: DataFrame) -> Iterator[DataFrame]:
         yield kept
     finally:
         kept.unpersist()
-
-
-def _to_key(value: str, domain: Domain) -> str:
-    """SQL for a value in a form that reaches Python whatever the time zone of this machine."""
-    match domain.name:
-        case "date":
-            return f"unix_date({value})"
-        case "timestamp":
-            return f"unix_micros({value})"
-        case "timestamp_ntz":
-            return f"CAST({value} AS STRING)"
-    return f"({value})"
-
-
-def _key(value: Any, domain: Domain) -> Key:
-    match domain.name:
-        case "date" | "timestamp":
-            return int(value)
-        case "timestamp_ntz":
-            return domain.key(datetime.fromisoformat(value))
-    return domain.key(value)

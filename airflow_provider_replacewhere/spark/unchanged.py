@@ -1,0 +1,89 @@
+"""Rows that a run rewrites as they were: counted after the write, or found before it and left alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from airflow_provider_replacewhere.predicates.domains import Domain
+from airflow_provider_replacewhere.predicates.region import Region
+from airflow_provider_replacewhere.predicates.values import Values
+from airflow_provider_replacewhere.spark.changed_rows import ChangedRows
+from airflow_provider_replacewhere.spark.log import read_commits
+from airflow_provider_replacewhere.spark.schema import sql_type
+from airflow_provider_replacewhere.spark.values import key_of, to_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_replacewhere.spark.target import Commit, State
+
+MOST_ROWS = 100_000
+MOST_BYTES = 16 << 20
+"""A commit larger than this is not read again only to be counted."""
+
+MOST_VALUES = 200
+"""More values of a key than this that differ are taken together with all that do not."""
+
+_SIGN = "__sign"
+
+
+def count(session: SparkSession, state: State, columns: Sequence[str], commit: Commit) -> int | None:
+    """How many of the rows that a commit deleted it wrote again as they were; None where that costs too much to tell.
+
+    :param columns: the table's columns after the commit
+    """
+    if 0 in (commit.rows_deleted, commit.rows_written):
+        return 0
+    if commit.rows_deleted is None or commit.rows_written is None:
+        return None
+    if max(commit.rows_deleted, commit.rows_written) > MOST_ROWS:
+        return None
+    commits = read_commits(session, state.path, commit.version - 1, commit.version)
+    if not commits:
+        return None
+    changed = ChangedRows(session, state.path, commits)
+    if changed.bytes > MOST_BYTES:
+        return None
+    try:
+        return commit.rows_deleted - changed.removed(columns)
+    except (PySparkException, Py4JError):  # a column whose values cannot be compared
+        return None
+
+
+def difference(new: DataFrame, old: DataFrame, region: Region, keys: Sequence[str]) -> Region | None:
+    """The part of a region in which the new rows differ from the old ones; None where they cannot be compared.
+
+    :param new: what the query gives for the region
+    :param old: what the target holds in it, with the same columns
+    :param keys: columns by which the region may be narrowed
+    """
+    names = [f"`{name.replace('`', '``')}`" for name in new.columns]
+    both = new.selectExpr(*names, f"1 AS {_SIGN}").unionAll(old.selectExpr(*names, f"-1 AS {_SIGN}"))
+    changed = both.groupBy(*(F.col(name) for name in names)).agg(F.sum(_SIGN).alias(_SIGN)).where(F.col(_SIGN) != 0)
+    domains = {
+        f.name: domain
+        for f in new.schema
+        if f.name in keys
+        and (domain := Domain.of(sql_type(new.sparkSession, f.dataType))).is_ordered
+        and domain.name not in ("double", "binary")
+    }
+    selected = [f"{to_key(f'`{name}`', domain)} AS `{name}`" for name, domain in domains.items()]
+    try:
+        found = changed.selectExpr(*selected, "1 AS __any").distinct().limit(MOST_VALUES + 1).collect()
+    except (PySparkException, Py4JError):
+        return None
+    if not found:
+        return Region.empty()
+    if len(found) > MOST_VALUES:
+        return region
+    for name, domain in domains.items():
+        keys_found = [key_of(row[name], domain) for row in found if row[name] is not None]
+        values = Values.of(domain, [(k, domain.next(k)) for k in keys_found], any(row[name] is None for row in found))
+        region = region.intersect(Region.of((name,), values))
+    return region
