@@ -27,6 +27,7 @@ from airflow_provider_replacewhere.flows.alias import dotted_names, unqualify
 from airflow_provider_replacewhere.flows.model import Flow, OnViolation, Pipeline, TableName
 from airflow_provider_replacewhere.planning.coverage import Entry
 from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide, planning_information
+from airflow_provider_replacewhere.planning.promise import Promise, promise
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.predicates.clock import Clock
@@ -35,14 +36,12 @@ from airflow_provider_replacewhere.spark.definition import definition_hash
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
 from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.freshness import (
-    Promise,
     coverage_of,
     entry,
     estimate,
     foreign_changes,
     is_deterministic,
     pins,
-    promise,
     unchanged_in,
 )
 from airflow_provider_replacewhere.spark.pipeline import substituted
