@@ -9,6 +9,7 @@ from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin
 from airflow_provider_replacewhere.planning.decide import Facts, ForeignChange, Unchanged
 from airflow_provider_replacewhere.planning.promise import Promise, proven, regions
 from airflow_provider_replacewhere.planning.touched import Layout, touched
+from airflow_provider_replacewhere.planning.window import Window
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.types import spark_type
 from airflow_provider_replacewhere.spark.jvm import class_name, expressions, option, walk
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_replacewhere.spark.sources import Source
     from airflow_provider_replacewhere.spark.target import Commit, State, Target
-    from airflow_provider_replacewhere.spark.window import Window
 
 ANY_ROWS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample"})
 OUTSIDE = frozenset(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,10 +25,13 @@ from airflow_provider_replacewhere.errors import (
 from airflow_provider_replacewhere.flows.alias import dotted_names, unqualify
 from airflow_provider_replacewhere.flows.model import Flow, OnViolation, Pipeline, TableName
 from airflow_provider_replacewhere.planning.coverage import Entry
-from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide, planning_information
+from airflow_provider_replacewhere.planning.decide import Facts, decide
+from airflow_provider_replacewhere.planning.pipeline import substituted
+from airflow_provider_replacewhere.planning.planned import planned
 from airflow_provider_replacewhere.planning.promise import Promise, promise
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
+from airflow_provider_replacewhere.planning.window import Window
 from airflow_provider_replacewhere.predicates.clock import Clock
 from airflow_provider_replacewhere.spark import python_files
 from airflow_provider_replacewhere.spark.definition import definition_hash
@@ -44,12 +46,11 @@ from airflow_provider_replacewhere.spark.freshness import (
     pins,
     unchanged_in,
 )
-from airflow_provider_replacewhere.spark.pipeline import substituted
 from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit, require_unique, same_columns
 from airflow_provider_replacewhere.spark.session import flow_session, make_safe, refuse_running_clocks
 from airflow_provider_replacewhere.spark.sources import Sources
 from airflow_provider_replacewhere.spark.target import EVERYTHING, RESET_ALLOWED, Commit, Layout, State, Target
-from airflow_provider_replacewhere.spark.window import Window, freeze_window
+from airflow_provider_replacewhere.spark.window import freeze_window
 from airflow_provider_replacewhere.text import Span
 
 BeforeRead = Callable[[TableName, Span | None], None]
@@ -122,7 +123,8 @@ def run_flow(
         unchanged=unchanged_in(session, read),
     )
     decision = decide(facts, request.refresh_policy)
-    report = _planned(setting, flow, started, predicate, facts, decision, [source.to_json() for source in read], state)
+    found = state and {"table_id": state.table_id, "path": state.path}
+    report = planned(request, flow, started, predicate.text, facts, decision, [s.to_json() for s in read], found or {})
     if full_refresh:
         _check_full_refresh(target, flow, state, window, allowed=request.allow_full_refresh)
     if request.dry_run:
@@ -345,60 +347,6 @@ def _write(
         return target.refresh(rows, flow.table, token=report.token, metadata=metadata)
     where = EVERYTHING if report.mode is Mode.FULL_REFRESH else replaced
     return target.replace(rows, where, token=report.token, metadata=metadata, new_columns=bool(plan.added))
-
-
-def _planned(
-    setting: Setting,
-    flow: Flow,
-    started: str,
-    predicate: Span,
-    facts: Facts,
-    decision: Decision,
-    sources: list[dict[str, Any]],
-    state: State | None,
-) -> RunReport:
-    """The report as it stands before anything is written."""
-    request = setting.request
-    run_id = f"{request.run_id}/{flow.name}"
-    target = {"table_name": str(flow.target), "version": facts.target_version, "exists": facts.target_exists}
-    return RunReport(
-        flow=flow.name,
-        target=str(flow.target),
-        run_id=run_id,
-        mode=decision.mode,
-        reasons=decision.reasons,
-        window=facts.window,
-        # What it would replace, until it has: a NO_OP replaces nothing.
-        replaced=_replaces(decision, facts.window) if request.dry_run else None,
-        as_of=request.as_of.astimezone(UTC).isoformat(),
-        time_zone=flow.time_zone,
-        predicate=predicate.text,
-        override=facts.override is not None,
-        definition_hash=facts.definition_hash,
-        source_versions={name: pin.version if pin else None for name, pin in facts.pins.items()},
-        target_version=facts.target_version,
-        rows_deleted=None,
-        rows_written=None,
-        rows_unchanged=None,
-        bytes_written=None,
-        planning_information=planning_information(
-            decision, sources, target | ({"table_id": state.table_id, "path": state.path} if state else {})
-        ),
-        token=hashlib.sha256("\0".join((run_id, facts.window, facts.definition_hash)).encode()).hexdigest(),
-        started_at=started,
-        finished_at=_now(),
-        evaluated=facts.evaluated,
-        fresh=None if decision.fresh.is_empty else decision.fresh.to_sql(),
-        dry_run=request.dry_run,
-    )
-
-
-def _replaces(decision: Decision, window: str) -> str | None:
-    if decision.mode is Mode.NO_OP:
-        return None
-    if decision.mode is Mode.FULL_REFRESH:
-        return "TRUE"
-    return window if decision.stale is None else decision.stale.to_sql()
 
 
 def _commit_metadata(report: RunReport, replaced: str, promised: Promise) -> str:

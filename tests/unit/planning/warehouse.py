@@ -18,6 +18,7 @@ from typing import Any
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry
 from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide
+from airflow_provider_replacewhere.planning import promise
 from airflow_provider_replacewhere.planning.report import Mode
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
 from airflow_provider_replacewhere.spark import freshness
@@ -329,7 +330,7 @@ class Warehouse:
     def _prove(self, run: Run, version: int | None) -> None:
         commit: Any = None if version is None else SimpleNamespace(version=version)
         window: Any = SimpleNamespace(types=TYPES, region=run.facts.region)
-        promised = freshness.promise(run.facts, run.decision)
+        promised = promise.promise(run.facts, run.decision)
         found = freshness.entry(
             self, run.facts, promised, window, run.state, commit, str(run.number)  # type: ignore[arg-type]
         )  # fmt: skip
