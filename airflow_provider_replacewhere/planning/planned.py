@@ -59,6 +59,7 @@ def planned(
         evaluated=facts.evaluated,
         fresh=None if decision.fresh.is_empty else decision.fresh.to_sql(),
         dry_run=request.dry_run,
+        fingerprint=request.fingerprint,
     )
 
 

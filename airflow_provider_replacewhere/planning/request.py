@@ -68,6 +68,8 @@ class RunRequest:
     :param only_stale: whether an override recomputes only the stale part of its window
     :param report_uri: where the driver puts the outcome
     :param dry_run: plan only, write nothing
+    :param fingerprint: of all that decides what the flows mean and can be seen where the run is asked for; see
+        :mod:`~.fingerprint`. None: not taken
     """
 
     run_id: str
@@ -89,6 +91,7 @@ class RunRequest:
     report_uri: str | None = None
     identity: Identity = Identity()
     dry_run: bool = False
+    fingerprint: str | None = None
 
     def __post_init__(self) -> None:
         if self.as_of.tzinfo is None:

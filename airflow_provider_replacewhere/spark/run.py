@@ -34,7 +34,7 @@ from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.planning.window import Window
 from airflow_provider_replacewhere.predicates.clock import Clock
 from airflow_provider_replacewhere.spark import python_files
-from airflow_provider_replacewhere.spark.definition import definition_hash
+from airflow_provider_replacewhere.spark.definition import definition_hash, unwatched
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
 from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.freshness import (
@@ -125,6 +125,7 @@ def run_flow(
     decision = decide(facts, request.refresh_policy)
     found = state and {"table_id": state.table_id, "path": state.path}
     report = planned(request, flow, started, predicate.text, facts, decision, [s.to_json() for s in read], found or {})
+    report = replace(report, window_types=window.types, unwatched=unwatched(judged))
     if full_refresh:
         _check_full_refresh(target, flow, state, window, allowed=request.allow_full_refresh)
     if request.dry_run:

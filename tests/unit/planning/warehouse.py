@@ -15,10 +15,10 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+from airflow_provider_replacewhere.planning import promise
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry
 from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide
-from airflow_provider_replacewhere.planning import promise
 from airflow_provider_replacewhere.planning.report import Mode
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
 from airflow_provider_replacewhere.spark import freshness
