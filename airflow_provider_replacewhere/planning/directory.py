@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from airflow_provider_replacewhere.errors import DefinitionError
 from airflow_provider_replacewhere.flows.model import TableName
 
@@ -23,3 +25,15 @@ def folder_parts(name: TableName) -> tuple[str, ...] | None:
                 "folder elsewhere write delta.`/path`.",
             )
     return name.parts
+
+
+def place(path: str) -> str:
+    """A folder as Hadoop spells it, whatever slashes it was written with; one without a scheme is on the local disk."""
+    scheme, separator, rest = path.partition(":") if re.match(r"[A-Za-z][\w+.-]*:", path) else ("file", ":", path)
+    authority = ""
+    if rest.startswith("//"):
+        authority, slash, rest = rest[2:].partition("/")
+        rest = slash + rest
+        authority = f"//{authority}" if authority else ""
+    folders = re.sub("/+", "/", rest)
+    return f"{scheme}{separator}{authority}{folders.rstrip('/') or '/'}"
