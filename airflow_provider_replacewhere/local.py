@@ -63,6 +63,7 @@ class LocalSession:
         null_keys: NullKeys | None = None,
         time_zone: str = "UTC",
         allow_missing_columns: bool = False,
+        skip_unchanged: bool = False,
     ) -> list[RunReport]:
         """Run a pipeline's flows, in the order in which they read each other, and record what they did.
 
@@ -75,13 +76,16 @@ class LocalSession:
         :param null_keys: ``fail``, ``drop`` or ``include``, for flows that do not say
         :param time_zone: IANA name, for flows that do not say
         :param allow_missing_columns: whether NULL may be written to a target's column that the query does not give
+        :param skip_unchanged: whether to leave out the part of what would be replaced in which the target holds the
+            query's rows already; costs a comparison of the two
         :raises ReplaceWhereError: the first failure; flows that do not read the one that failed were run all the same,
             and everything is in the history
         """
         request = self._request(
             as_of, overrides, select, full_refresh, allow_full_refresh, refresh_policy, null_keys, time_zone
         )
-        outcome = self.execute(pipeline, replace(request, allow_missing_columns=allow_missing_columns))
+        request = replace(request, allow_missing_columns=allow_missing_columns, skip_unchanged=skip_unchanged)
+        outcome = self.execute(pipeline, request)
         outcome.raise_for_failure()
         return list(outcome.reports)
 

@@ -56,7 +56,7 @@ def code_package(cache: Path | None = None) -> CodePackage:
     :raises SubmitError: the folder cannot be written
     """
     try:
-        home = (cache or _private_cache()) / _fingerprint()
+        home = (cache or _private_cache()) / fingerprint()
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         package = CodePackage(home / APPLICATION, home / ARCHIVE)
         # The launcher lies beside the archive and nothing else: Spark puts the application's own folder first on
@@ -95,7 +95,8 @@ def _private_cache() -> Path:
     return folder
 
 
-def _fingerprint() -> str:
+def fingerprint() -> str:
+    """A hash of all the code that travels."""
     digest = hashlib.sha256()
     for part in (__version__, importlib.metadata.version("sqlglot"), sys.implementation.cache_tag, LAUNCHER):
         digest.update(f"{part}\0".encode())

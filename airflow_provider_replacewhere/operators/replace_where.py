@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from airflow_provider_replacewhere.operators.exchange import Exchange, open_exch
 from airflow_provider_replacewhere.operators.instant import instant_of_run
 from airflow_provider_replacewhere.operators.ledger import Ledger
 from airflow_provider_replacewhere.operators.package import code_package
+from airflow_provider_replacewhere.operators.package import fingerprint as package_fingerprint
 from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
@@ -68,6 +69,8 @@ class ReplaceWhereOperator(SparkSubmitOperator):
     :param allow_full_refresh: whether a full refresh may lose rows outside the window
     :param refresh_policy: ``auto``, ``incremental``, ``incremental_strict`` or ``full`` (templated)
     :param allow_missing_columns: whether a column that the query does not give may be filled with NULL
+    :param skip_unchanged: whether to leave out the part of what would be replaced in which the target holds the query's
+        rows already; costs a comparison of the two
     :param root: folder of the directory catalog: tables are Delta folders below it, by name. By default names are
         resolved by Spark's catalog. (templated)
     :param exchange: a folder that driver and worker both reach, for the outcome; needed with deploy mode ``cluster``.
@@ -117,6 +120,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         allow_full_refresh: bool = False,
         refresh_policy: str = "auto",
         allow_missing_columns: bool = False,
+        skip_unchanged: bool = False,
         root: str | None = None,
         exchange: str | None = None,
         history_conn_id: str = PredicateHistoryHook.default_conn_name,
@@ -145,6 +149,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.allow_full_refresh = allow_full_refresh
         self.refresh_policy = refresh_policy
         self.allow_missing_columns = allow_missing_columns
+        self.skip_unchanged = skip_unchanged
         self.root = root
         self.exchange = exchange
         self.history_conn_id = history_conn_id
@@ -169,7 +174,9 @@ class ReplaceWhereOperator(SparkSubmitOperator):
                 request = self._request(context, exchange, definition, asked, ledger)
                 self._say(summary.request_lines(request, cluster.master))
                 with ledger.running(request, definition):
-                    outcome = self._run_application(context, exchange, request, definition)
+                    outcome = self._look(request, cluster)
+                    if outcome is None:
+                        outcome = self._run_application(context, exchange, request, definition)
                     ledger.record(outcome)
             self._tell(context, outcome)
             outcome.raise_for_failure()
@@ -232,13 +239,60 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             null_keys=self.null_keys,
             root=self.root,
             allow_missing_columns=self.allow_missing_columns,
+            skip_unchanged=self.skip_unchanged,
             previous=known.previous,
             coverage=known.coverage,
             report_uri=exchange.report_uri,
             identity=ledger.identity,
             dry_run=asked.dry_run,
             only_stale=asked.only_stale,
+            fingerprint=self._fingerprint(definition),
         )
+
+    def _look(self, request: RunRequest, cluster: Cluster) -> JobOutcome | None:
+        """The outcome of a run that has nothing to do; None where Spark is needed, if only to tell."""
+        # Imported here because it brings the planner, which no Dag file needs.
+        from airflow_provider_replacewhere.operators.lake import WorkerLake
+        from airflow_provider_replacewhere.planning.quick_look import quick_look
+        from airflow_provider_replacewhere.planning.table_log import InDoubtError
+
+        try:
+            outcome = quick_look(request, WorkerLake(self.root, is_remote=cluster.is_remote, exchange=self.exchange))
+        except InDoubtError as doubt:
+            self.log.info("  starting Spark: %s", doubt)
+            return None
+        except Exception:  # Spark can do without this look, whatever is wrong with it
+            self.log.warning("  starting Spark: the look without it failed", exc_info=True)
+            return None
+        self.log.info("  Spark is not started: the ledger and the tables' logs prove everything fresh")
+        return outcome
+
+    def _fingerprint(self, definition: Definition) -> str | None:
+        """Of all that decides what the flows mean; None where that cannot be told without Spark."""
+        # Imported here because no Dag file needs it.
+        from airflow_provider_replacewhere.operators.surroundings import settings_of
+        from airflow_provider_replacewhere.planning.fingerprint import fingerprint
+
+        if not definition.is_complete:
+            return None
+        try:
+            return fingerprint(
+                {
+                    "definition": {
+                        "documents": [document.text for document in definition.documents],
+                        "arguments": asdict(definition.arguments) if definition.arguments else None,
+                        "time_zone": self.time_zone,
+                        "null_keys": self.null_keys,
+                        "root": self.root,
+                        "allow_missing_columns": self.allow_missing_columns,
+                    },
+                    "spark": settings_of(self, self._conn_id),
+                    "package": package_fingerprint(),
+                }
+            )
+        except OSError as error:
+            self.log.info("  a part of the configuration cannot be read: %s", error)
+            return None
 
     def _run_application(
         self, context: Context, exchange: Exchange, request: RunRequest, definition: Definition

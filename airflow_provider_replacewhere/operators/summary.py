@@ -46,7 +46,10 @@ def report_lines(report: RunReport) -> list[str]:
     if (touches := impact(report)) is not None:
         lines.append(f"  touches        {touches}")
     if report.replaced is not None and not report.dry_run:
-        lines.append(f"  rows           {_count(report.rows_deleted)} removed, {_count(report.rows_written)} written")
+        same = f", {_count(report.rows_unchanged)} of them as they were" if report.rows_unchanged else ""
+        lines.append(
+            f"  rows           {_count(report.rows_deleted)} removed, {_count(report.rows_written)} written{same}"
+        )
         lines.append(f"  version        {report.target_version}, token {report.token}")
     lines.append(f"  sources        {_versions(report)}")
     if report.columns_added:
@@ -113,6 +116,7 @@ FLOW_KEYS = (
     "override",
     "rows_deleted",
     "rows_written",
+    "rows_unchanged",
     "target_version",
     "source_versions",
     "token",

@@ -42,6 +42,10 @@ class RunReport:
     :param override: whether that predicate was an override
     :param expectations: by expectation, ``{"action": …, "violations": n}``
     :param evaluated: parts of the predicate that are not deterministic, with the value that this run used
+    :param fingerprint: of the request, where it had one
+    :param window_types: by column that the predicate is about, its Spark type in the target
+    :param unwatched: what the query depends on besides its text and the rows of Delta tables, each in words; None: not
+        known
     """
 
     flow: str
@@ -74,6 +78,9 @@ class RunReport:
     estimate: Mapping[str, int | None] | None = None
     lineage: Mapping[str, Any] | None = None
     dry_run: bool = False
+    fingerprint: str | None = None
+    window_types: Mapping[str, str] = field(default_factory=dict)
+    unwatched: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values only: fit for XCom, the ledger and the commit."""
@@ -81,11 +88,13 @@ class RunReport:
         value["mode"] = str(self.mode)
         value["reasons"] = [dict(r) for r in self.reasons]
         value["columns_added"] = list(self.columns_added)
+        value["unwatched"] = None if self.unwatched is None else list(self.unwatched)
         return value
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> RunReport:
         """:raises RequestError: a part is missing or one too many"""
+        unwatched = value.get("unwatched")
         try:
             return cls(
                 **{
@@ -93,6 +102,7 @@ class RunReport:
                     "mode": Mode(value["mode"]),
                     "reasons": tuple(value["reasons"]),
                     "columns_added": tuple(value["columns_added"]),
+                    "unwatched": None if unwatched is None else tuple(unwatched),
                 }
             )
         except (KeyError, TypeError, ValueError) as error:

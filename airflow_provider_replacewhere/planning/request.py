@@ -66,8 +66,11 @@ class RunRequest:
     :param previous: by target's name, the last successful run's report as JSON (the ledger slice)
     :param coverage: by target's name, what the ledger proves of it, as :class:`~.coverage.Coverage` JSON
     :param only_stale: whether an override recomputes only the stale part of its window
+    :param skip_unchanged: whether the part of a window is left out in which the target holds the query's rows already
     :param report_uri: where the driver puts the outcome
     :param dry_run: plan only, write nothing
+    :param fingerprint: of all that decides what the flows mean and can be seen where the run is asked for; see
+        :mod:`~.fingerprint`. None: not taken
     """
 
     run_id: str
@@ -86,9 +89,11 @@ class RunRequest:
     previous: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     coverage: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     only_stale: bool = False
+    skip_unchanged: bool = False
     report_uri: str | None = None
     identity: Identity = Identity()
     dry_run: bool = False
+    fingerprint: str | None = None
 
     def __post_init__(self) -> None:
         if self.as_of.tzinfo is None:

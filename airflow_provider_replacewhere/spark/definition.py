@@ -25,12 +25,16 @@ from airflow_provider_replacewhere.spark.jvm import (
     subexpressions,
     walk,
 )
+from airflow_provider_replacewhere.spark.session import TIME_FUNCTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OWN = ("airflow_provider_replacewhere", "pyspark", "py4j", "sqlglot", "__main__")
 
+# Names of classes in Spark's plans.
+_CODE_OF_JARS = re.compile(r"ScalaUDF|ScalaAggregator|ScalaUDAF|Hive\w*(Function|UDF|UDAF)")
+_PYTHON = re.compile(r"Python|Pandas|InArrow")
 # ``none#3``, ``scalar-subquery#12``, and CTEs, which carry their number without the sign.
 _IDS = re.compile(r"(#|CTERelation(?:Def|Ref) )(\d+)")
 
@@ -92,6 +96,38 @@ def definition_hash(
     return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 
+def unwatched(frame: DataFrame) -> tuple[str, ...]:
+    """What a query depends on besides its text, its settings and the rows of Delta tables; each once, in words.
+
+    Where there is nothing of this kind, the same text over the same rows has the same definition hash. It is asked of
+    the plan: a text does not tell Spark's functions from those of a catalog.
+    """
+    found: dict[str, None] = {}
+    for node in walk(frame._jdf.queryExecution().analyzed()):
+        for part in (node, *(e for root in seq(node.expressions()) for e in subexpressions(root))):
+            if (reason := _unwatched_by(part, class_name(part))) is not None:
+                found.setdefault(reason)
+    return tuple(found)
+
+
+def _unwatched_by(part: Any, kind: str) -> str | None:
+    if kind in ("SQLScalarFunction", "SQLFunctionNode"):
+        return _sql_function(part.function().name())
+    if _CODE_OF_JARS.match(kind):
+        return "calls code of a jar"
+    if _PYTHON.search(kind):
+        return "calls Python functions"
+    if kind == "LocalRelation" and part.data().size() > MOST_INLINE_ROWS:
+        return f"holds more than {MOST_INLINE_ROWS} rows itself"
+    return None
+
+
+def _sql_function(name: Any) -> str:
+    if name.database().isDefined() or str(name.funcName()).lower() not in TIME_FUNCTIONS:
+        return f"calls the function {name.unquotedString()}"
+    return f"asks for the time ({name.funcName()})"  # as the stopped clock tells it
+
+
 def _meaning(session: SparkSession, own: Mapping[str, str]) -> list[str]:
     """The settings under which the plan is run, but for those that cannot matter."""
     # Delta keeps counters among its own settings; none of them changes what a query gives.
@@ -116,10 +152,7 @@ def _numbered_anew(text: str) -> str:
 
 def _unseen_code(plan: Any) -> list[str]:
     """Something new each time for a plan that calls functions of jars: no plan shows when their code changes."""
-    calls = any(
-        re.match(r"ScalaUDF|ScalaAggregator|ScalaUDAF|Hive\w*(Function|UDF|UDAF)", n) for n in _class_names(plan)
-    )
-    return [uuid.uuid4().hex] if calls else []
+    return [uuid.uuid4().hex] if any(map(_CODE_OF_JARS.match, _class_names(plan))) else []
 
 
 def _class_names(plan: Any) -> Iterator[str]:
@@ -131,7 +164,7 @@ def _python_functions(plan: Any) -> list[str]:
     found = []
     for node in walk(plan):
         for part in (node, *(e for root in seq(node.expressions()) for e in subexpressions(root))):
-            if "Python" in class_name(part) or "Pandas" in class_name(part) or "InArrow" in class_name(part):
+            if _PYTHON.search(class_name(part)):
                 has_function = any(method.getName() == "func" for method in part.getClass().getMethods())
                 # A Scala sequence's hash is made of its bytes: the pickled function.
                 found.append(f"{class_name(part)}:{part.func().command().hashCode() if has_function else ''}")

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_replacewhere.errors import DefinitionError, RequestError
+from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.flows.model import TableName
+from airflow_provider_replacewhere.planning.directory import folder_parts
 from airflow_provider_replacewhere.spark.jvm import file_system
 
 if TYPE_CHECKING:
@@ -35,22 +36,15 @@ class DirectoryCatalog:
     def path(self, session: SparkSession, name: TableName) -> str | None:
         """The folder that a name stands for, whether it exists or not; None where it cannot stand for one.
 
-        Names of more than two parts cannot, and neither can files named by their format, as in parquet.`/path`.
-
         Names ignore letter case as Spark's do: a folder that is there in another case is the one meant.
 
         :raises DefinitionError: a part of the name would lead out of the root
         """
-        if len(name.parts) > 2 or (len(name.parts) == 2 and "/" in name.parts[1]):
+        parts = folder_parts(name)
+        if parts is None:
             return None
         folder = self.root.rstrip("/")
-        for part in name.parts:
-            if part in ("", ".", "..") or "/" in part or "\\" in part or part.startswith(("_", ".")):
-                raise DefinitionError(
-                    f"{part!r} in the table name {name} cannot be a folder's name in the directory catalog.",
-                    hint="Name tables with letters, digits and underscores, not starting with an underscore; to read a "
-                    "folder elsewhere write delta.`/path`.",
-                )
+        for part in parts:
             folder = f"{folder}/{_spelled(session, folder, part)}"
         return folder
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.planning.changes import LogCommit
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin
-from airflow_provider_replacewhere.planning.decide import Decision, Facts, ForeignChange, Reason, SourceChange
-from airflow_provider_replacewhere.planning.report import Mode
+from airflow_provider_replacewhere.planning.decide import Facts, ForeignChange, Reason, SourceChange
+from airflow_provider_replacewhere.planning.promise import Promise, proven, regions
 from airflow_provider_replacewhere.planning.touched import Layout, touched
+from airflow_provider_replacewhere.planning.window import Window
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.types import spark_type
 from airflow_provider_replacewhere.spark.jvm import class_name, expressions, option, walk
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_replacewhere.spark.sources import Source
     from airflow_provider_replacewhere.spark.target import Commit, State, Target
-    from airflow_provider_replacewhere.spark.window import Window
-
-MOST_RANGES = 64
-"""A bound with more ranges than this is widened to its hull."""
 
 ANY_ROWS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample"})
 OUTSIDE = frozenset(
@@ -114,47 +110,6 @@ def source_commits(
     return tuple(commit for commit in commits if commit.changes_rows)
 
 
-@dataclass(frozen=True)
-class Promise:
-    """What a run proves of its target once its commit stands; it is written into the commit, so that the log keeps it.
-
-    :param region: the window; None where it is no exact region
-    :param bound: an exact region that holds the window
-    :param fresh: the part of the window that is left alone, because it was proven fresh when the decision was taken
-    """
-
-    region: Region | None
-    bound: Region
-    fresh: Region
-    proves: bool
-    sources: Mapping[str, Pin]
-    whole: bool
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "region": None if self.region is None else self.region.to_json(),
-            "bound": self.bound.to_json(),
-            "fresh": self.fresh.to_json(),
-            "proves": self.proves,
-            "sources": {name: pin.to_json() for name, pin in self.sources.items()},
-            "whole": self.whole,
-        }
-
-
-def promise(facts: Facts, decision: Decision) -> Promise:
-    """What the run will have proven."""
-    known = {name: pin for name, pin in facts.pins.items() if pin is not None}
-    exact = facts.region.is_exact
-    return Promise(
-        region=facts.region if exact else None,
-        bound=facts.region.hull(MOST_RANGES),
-        fresh=decision.fresh if decision.mode in (Mode.INCREMENTAL, Mode.NO_OP) else Region(),
-        proves=exact and not facts.evaluated and facts.query_is_deterministic and len(known) == len(facts.pins),
-        sources=known,
-        whole=decision.mode is Mode.FULL_REFRESH,
-    )
-
-
 def entry(
     session: SparkSession,
     facts: Facts,
@@ -169,26 +124,14 @@ def entry(
     :param state: the target as it was when the decision was taken
     :param commit: what the run wrote; None for a NO_OP
     """
-    late = _late(session, state, window, commit)
-    known = facts.coverage
-    looked_back = known.target_version is not None and known.target_id == state.table_id
-    region = promised.region
-    if region is not None:
-        # Only what was replaced was read at the commit's own version; the rest may have been changed in between.
-        for change in late:
-            region = region.subtract(promised.fresh if change is None else change.intersect(promised.fresh))
-    return Entry(
-        region=region,
-        bound=promised.bound,
-        proves=promised.proves,
-        definition_hash=facts.definition_hash,
-        sources=promised.sources,
+    return proven(
+        facts,
+        promised,
         run_id=run_id,
-        target_version=state.version if commit is None else commit.version,
         target_id=state.table_id,
-        whole=promised.whole,
-        foreign=(*_regions(facts.foreign), *late),
-        since=known.target_version if looked_back else state.version,
+        decided_at=state.version,
+        target_version=state.version if commit is None else commit.version,
+        late=_late(session, state, window, commit),
     )
 
 
@@ -196,11 +139,7 @@ def _late(session: SparkSession, state: State, window: Window, commit: Commit | 
     """What others changed between the decision and the commit."""
     if commit is None or commit.version == state.version + 1:
         return ()
-    return _regions(_changes(session, state, window, state.version, commit.version - 1))
-
-
-def _regions(changes: tuple[ForeignChange, ...] | None) -> tuple[Region | None, ...]:
-    return (None,) if changes is None else tuple(change.region for change in changes)
+    return regions(_changes(session, state, window, state.version, commit.version - 1))
 
 
 def estimate(target: Target, replaced: str | None) -> dict[str, int | None]:

@@ -14,11 +14,12 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_replacewhere.errors import DefinitionError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.flows.model import Flow, NullKeys, Pipeline, TableName
+from airflow_provider_replacewhere.planning.pipeline import flow_named, pipeline_of, selected
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.spark.errors import unexpected
 from airflow_provider_replacewhere.spark.exchange import write_text
-from airflow_provider_replacewhere.spark.pipeline import flow_named, pipeline_of, selected, with_python
+from airflow_provider_replacewhere.spark.pipeline import with_python
 from airflow_provider_replacewhere.spark.python_files import PipelineSpark
 from airflow_provider_replacewhere.spark.run import Setting, run_flow
 from airflow_provider_replacewhere.spark.session import keeping_active, quiet, require_delta

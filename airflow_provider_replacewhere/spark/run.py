@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,32 +25,33 @@ from airflow_provider_replacewhere.errors import (
 from airflow_provider_replacewhere.flows.alias import dotted_names, unqualify
 from airflow_provider_replacewhere.flows.model import Flow, OnViolation, Pipeline, TableName
 from airflow_provider_replacewhere.planning.coverage import Entry
-from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide, planning_information
+from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide
 from airflow_provider_replacewhere.planning.lineage import Lineage
+from airflow_provider_replacewhere.planning.pipeline import substituted
+from airflow_provider_replacewhere.planning.planned import planned
+from airflow_provider_replacewhere.planning.promise import Promise, promise
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
+from airflow_provider_replacewhere.planning.window import Window
 from airflow_provider_replacewhere.predicates.clock import Clock
-from airflow_provider_replacewhere.spark import python_files
+from airflow_provider_replacewhere.spark import python_files, unchanged
 from airflow_provider_replacewhere.spark.changes import Question, SourceChanges
-from airflow_provider_replacewhere.spark.definition import definition_hash
+from airflow_provider_replacewhere.spark.definition import definition_hash, unwatched
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
 from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.freshness import (
-    Promise,
     coverage_of,
     entry,
     estimate,
     foreign_changes,
     is_deterministic,
     pins,
-    promise,
 )
-from airflow_provider_replacewhere.spark.pipeline import substituted
 from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit, require_unique, same_columns
 from airflow_provider_replacewhere.spark.session import flow_session, make_safe, refuse_running_clocks
 from airflow_provider_replacewhere.spark.sources import Sources
 from airflow_provider_replacewhere.spark.target import EVERYTHING, RESET_ALLOWED, Commit, Layout, State, Target
-from airflow_provider_replacewhere.spark.window import Window, freeze_window
+from airflow_provider_replacewhere.spark.window import freeze_window
 from airflow_provider_replacewhere.text import Span
 
 EXPECTATION = "__expectation_"
@@ -137,29 +137,48 @@ def run_flow(
         changes=changes,
     )
     decision = decide(facts, request.refresh_policy)
-    report = _planned(setting, flow, started, predicate, facts, decision, [source.to_json() for source in read], state)
-    report = replace(report, lineage=changes.answered)
+    found = {"table_id": state.table_id, "path": state.path} if state is not None else {}
+    shown = [source.to_json() for source in read]
+
+    def decided(decision: Decision) -> RunReport:
+        report = planned(request, flow, started, predicate.text, facts, decision, shown, found)
+        return replace(report, window_types=window.types, unwatched=unwatched(judged), lineage=changes.answered)
+
+    report = decided(decision)
     if full_refresh:
         _check_full_refresh(target, flow, state, window, allowed=request.allow_full_refresh)
     if request.dry_run:
         return replace(report, estimate=estimate(target, report.replaced) if state else None)
-    promised = promise(facts, decision)
-    if decision.mode is Mode.NO_OP:
+
+    def unwritten(report: RunReport, promised: Promise) -> RunReport:
         assert state is not None
         proof = entry(session, facts, promised, window, state, None, report.run_id)
         return replace(report, coverage=proof.to_json(), finished_at=_now())
 
+    if decision.mode is Mode.NO_OP:
+        return unwritten(report, promise(facts, decision))
     replaced = window.sql if decision.stale is None else decision.stale.to_sql()
     _check_null_keys(rows, window, flow)
-    with _checked(rows.where(replaced), flow) as (kept, expectations):
+    with _checked(rows.where(replaced), flow, keep=request.skip_unchanged) as (kept, expectations):
+        if request.skip_unchanged and state is not None and not plan.added:
+            decision = _without_unchanged(decision, facts, kept, session, state, window)
+            report = decided(decision)
+            if decision.mode is Mode.NO_OP:
+                return replace(unwritten(report, promise(facts, decision)), expectations=expectations)
+            replaced = window.sql if decision.stale is None else decision.stale.to_sql()
+            kept = kept.where(replaced)
         if state is None:
             target.create(flow.table, declared_schema(session, query.schema, flow.table.columns, str(flow.target)))
             state = target.state()
         assert state is not None
+        promised = promise(facts, decision)
         metadata = _commit_metadata(report, replaced, promised)
         commit = _write(target, flow, kept, report, plan, replaced, metadata)
     proof = entry(session, facts, promised, window, state, commit, report.run_id)
-    return _done(report, replaced, commit, expectations, plan.added if facts.target_exists else (), proof)
+    report = _done(report, replaced, commit, expectations, plan.added if facts.target_exists else (), proof)
+    return replace(
+        report, rows_unchanged=unchanged.count(session, state.path, rows.columns, commit), finished_at=_now()
+    )
 
 
 # -- the steps ---------------------------------------------------------------------------------------------------------
@@ -306,13 +325,31 @@ def _check_null_keys(query: DataFrame, window: Window, flow: Flow) -> None:
         )
 
 
+def _without_unchanged(
+    decision: Decision, facts: Facts, rows: DataFrame, session: SparkSession, state: State, window: Window
+) -> Decision:
+    """The decision without the part of what it replaces in which the target holds the same rows already."""
+    if decision.mode is Mode.FULL_REFRESH or not facts.region.is_exact:
+        return decision
+    if set(rows.columns) != {field.name for field in state.schema}:
+        return decision
+    region = facts.region if decision.stale is None else decision.stale
+    old = session.read.format("delta").option("versionAsOf", str(state.version)).load(state.path)
+    differs = unchanged.difference(rows, old.where(region.to_sql()), region, window.columns)
+    if differs is None or differs == region:
+        return decision
+    mode = Mode.NO_OP if differs.is_empty else Mode.INCREMENTAL
+    return replace(decision, mode=mode, stale=differs, fresh=facts.region.subtract(differs))
+
+
 @contextmanager
-def _checked(rows: DataFrame, flow: Flow) -> Iterator[tuple[DataFrame, dict[str, dict[str, Any]]]]:
+def _checked(rows: DataFrame, flow: Flow, *, keep: bool) -> Iterator[tuple[DataFrame, dict[str, dict[str, Any]]]]:
     """The rows that are to be written, and how many broke each expectation.
 
+    :param keep: whether they are read more than once even without expectations
     :raises ExpectationError: one broke an expectation that fails the run
     """
-    if not flow.table.expectations:
+    if not flow.table.expectations and not keep:
         yield rows, {}
         return
     # Counted and written from one evaluation: a query may not give the same rows twice.
@@ -326,6 +363,8 @@ def _checked(rows: DataFrame, flow: Flow) -> Iterator[tuple[DataFrame, dict[str,
 
 def _judged(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str, Any]]]:
     expectations = flow.table.expectations
+    if not expectations:
+        return rows, {}
     broken = {e.name: f"NOT coalesce(CAST(({e.condition}) AS BOOLEAN), false)" for e in expectations}
     try:
         counts = rows.agg(*(F.count_if(F.expr(sql)).alias(name) for name, sql in broken.items())).collect()[0]
@@ -378,60 +417,6 @@ def _write(
         return target.refresh(rows, flow.table, token=report.token, metadata=metadata)
     where = EVERYTHING if report.mode is Mode.FULL_REFRESH else replaced
     return target.replace(rows, where, token=report.token, metadata=metadata, new_columns=bool(plan.added))
-
-
-def _planned(
-    setting: Setting,
-    flow: Flow,
-    started: str,
-    predicate: Span,
-    facts: Facts,
-    decision: Decision,
-    sources: list[dict[str, Any]],
-    state: State | None,
-) -> RunReport:
-    """The report as it stands before anything is written."""
-    request = setting.request
-    run_id = f"{request.run_id}/{flow.name}"
-    target = {"table_name": str(flow.target), "version": facts.target_version, "exists": facts.target_exists}
-    return RunReport(
-        flow=flow.name,
-        target=str(flow.target),
-        run_id=run_id,
-        mode=decision.mode,
-        reasons=decision.reasons,
-        window=facts.window,
-        # What it would replace, until it has: a NO_OP replaces nothing.
-        replaced=_replaces(decision, facts.window) if request.dry_run else None,
-        as_of=request.as_of.astimezone(UTC).isoformat(),
-        time_zone=flow.time_zone,
-        predicate=predicate.text,
-        override=facts.override is not None,
-        definition_hash=facts.definition_hash,
-        source_versions={name: pin.version if pin else None for name, pin in facts.pins.items()},
-        target_version=facts.target_version,
-        rows_deleted=None,
-        rows_written=None,
-        rows_unchanged=None,
-        bytes_written=None,
-        planning_information=planning_information(
-            decision, sources, target | ({"table_id": state.table_id, "path": state.path} if state else {})
-        ),
-        token=hashlib.sha256("\0".join((run_id, facts.window, facts.definition_hash)).encode()).hexdigest(),
-        started_at=started,
-        finished_at=_now(),
-        evaluated=facts.evaluated,
-        fresh=None if decision.fresh.is_empty else decision.fresh.to_sql(),
-        dry_run=request.dry_run,
-    )
-
-
-def _replaces(decision: Decision, window: str) -> str | None:
-    if decision.mode is Mode.NO_OP:
-        return None
-    if decision.mode is Mode.FULL_REFRESH:
-        return "TRUE"
-    return window if decision.stale is None else decision.stale.to_sql()
 
 
 def _commit_metadata(report: RunReport, replaced: str, promised: Promise) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_provider_replacewhere.spark.target import Commit, State
+    from airflow_provider_replacewhere.spark.target import Commit
 
 MOST_ROWS = 100_000
 MOST_BYTES = 16 << 20
@@ -33,10 +33,11 @@ MOST_VALUES = 200
 _SIGN = "__sign"
 
 
-def count(session: SparkSession, state: State, columns: Sequence[str], commit: Commit) -> int | None:
+def count(session: SparkSession, path: str, columns: Sequence[str], commit: Commit) -> int | None:
     """How many of the rows that a commit deleted it wrote again as they were; None where that costs too much to tell.
 
-    :param columns: the table's columns after the commit
+    :param path: the table's folder
+    :param columns: those that the commit wrote
     """
     if 0 in (commit.rows_deleted, commit.rows_written):
         return 0
@@ -44,10 +45,10 @@ def count(session: SparkSession, state: State, columns: Sequence[str], commit: C
         return None
     if max(commit.rows_deleted, commit.rows_written) > MOST_ROWS:
         return None
-    commits = read_commits(session, state.path, commit.version - 1, commit.version)
+    commits = read_commits(session, path, commit.version - 1, commit.version)
     if not commits:
         return None
-    changed = ChangedRows(session, state.path, commits)
+    changed = ChangedRows(session, path, commits)
     if changed.bytes > MOST_BYTES:
         return None
     try:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
 from airflow_provider_replacewhere.errors import PredicateError
 from airflow_provider_replacewhere.flows.model import NullKeys
+from airflow_provider_replacewhere.planning.window import Window, window_of
 from airflow_provider_replacewhere.predicates.clock import Clock, freeze
-from airflow_provider_replacewhere.predicates.meaning import parse_predicate
 from airflow_provider_replacewhere.predicates.parse import check, parse
-from airflow_provider_replacewhere.predicates.region import Region
-from airflow_provider_replacewhere.predicates.render import literal, string, with_null_keys
+from airflow_provider_replacewhere.predicates.render import literal, string
 from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.jvm import class_name, walk
 from airflow_provider_replacewhere.spark.schema import sql_type
@@ -22,29 +20,6 @@ from airflow_provider_replacewhere.text import Span
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-@dataclass(frozen=True)
-class Window:
-    """The rows of the target that a run replaces.
-
-    :param sql: the condition, constants only; TRUE for the rows that are replaced
-    :param unknown: the condition for rows of which the predicate cannot tell, because a key is NULL
-    :param region: the same rows as a region; with an opaque rest where they are no union of boxes
-    :param columns: the columns that the predicate is about, as the query spells them
-    :param types: by column, its Spark type
-    :param evaluated: non-deterministic parts, with the value that this run uses
-    """
-
-    sql: str
-    unknown: str
-    region: Region
-    types: Mapping[str, str]
-    evaluated: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(self.types)
 
 
 def freeze_window(frame: DataFrame, predicate: Span, clock: Clock, null_keys: NullKeys) -> Window:
@@ -60,18 +35,10 @@ def freeze_window(frame: DataFrame, predicate: Span, clock: Clock, null_keys: Nu
     check(parsed, columns)
     frozen = freeze(parsed, clock, lambda expressions: evaluate(session, expressions))
     _check_with_spark(frame, frozen.sql, predicate)
-    sql = with_null_keys(frozen.sql, frozen.columns) if null_keys == "include" else frozen.sql
-    region = parse_predicate(sql, columns, clock.time_zone)
-    if region.is_everything:
+    window = window_of(frozen, columns, clock, null_keys)
+    if window.region.is_everything:
         raise _always_true(predicate)
-    return Window(
-        # An empty region (the first day of a month-to-date window) has no condition of its own but FALSE.
-        sql=region.to_sql() if region.is_exact and not region.is_empty else sql,
-        unknown=f"({frozen.sql}) IS NULL",
-        region=region,
-        types={name: type_ for name, type_ in columns.items() if name.lower() in set(map(str.lower, frozen.columns))},
-        evaluated=dict(frozen.evaluated),
-    )
+    return window
 
 
 def evaluate(session: SparkSession, expressions: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from airflow_provider_replacewhere.planning import coverage, decide
+from airflow_provider_replacewhere.planning import coverage, decide, promise
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, fold
 from airflow_provider_replacewhere.planning.report import Mode
 from airflow_provider_replacewhere.spark import freshness
@@ -323,10 +323,8 @@ def targets_are_known_by_name_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def everything_written_is_proof(patch: pytest.MonkeyPatch) -> None:
-    original = freshness.promise
-    patch.setattr(
-        freshness, "promise", lambda facts, what: replace(original(facts, what), proves=facts.region.is_exact)
-    )
+    original = promise.promise
+    patch.setattr(promise, "promise", lambda facts, what: replace(original(facts, what), proves=facts.region.is_exact))
 
 
 def what_a_run_replaces_stays_covered(patch: pytest.MonkeyPatch) -> None:
@@ -334,8 +332,8 @@ def what_a_run_replaces_stays_covered(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_full_refresh_leaves_the_rest(patch: pytest.MonkeyPatch) -> None:
-    original = freshness.promise
-    patch.setattr(freshness, "promise", lambda *about: replace(original(*about), whole=False))
+    original = promise.promise
+    patch.setattr(promise, "promise", lambda *about: replace(original(*about), whole=False))
 
 
 def a_log_with_a_gap_tells_nothing_new(patch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+from airflow_provider_replacewhere.planning import promise
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin
 from airflow_provider_replacewhere.planning.decide import Decision, Facts, Reason, SourceChange, decide
@@ -336,7 +337,7 @@ class Warehouse:
     def _prove(self, run: Run, version: int | None) -> None:
         commit: Any = None if version is None else SimpleNamespace(version=version)
         window: Any = SimpleNamespace(types=TYPES, region=run.facts.region)
-        promised = freshness.promise(run.facts, run.decision)
+        promised = promise.promise(run.facts, run.decision)
         found = freshness.entry(
             self, run.facts, promised, window, run.state, commit, str(run.number)  # type: ignore[arg-type]
         )  # fmt: skip
