@@ -84,6 +84,9 @@ POLICY = argument(
     help="how much to recompute: the stale part (auto), that or nothing (incremental_strict), all of the window (full)",
 )
 ONLY_STALE = argument("--only-stale", action="store_true", help="leave alone what the ledger proves fresh")
+SKIP_UNCHANGED = argument(
+    "--skip-unchanged", action="store_true", help="leave out the part in which the table holds the query's rows already"
+)
 FLOW = argument("--flow", metavar="NAME", help="the flow, or its table; needed where the pipeline has several")
 WHERE = argument("--where", metavar="PREDICATE", help="the predicate for this run, over columns of the target")
 COLUMN = argument("--column", metavar="NAME", help="in place of --where: a column of the target, with --start or --end")
@@ -116,7 +119,7 @@ VERBS = (
         "say what a run would replace and why; nothing is written",
         (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, FORMAT),
     ),
-    Verb("run", "run the flows of pipeline files", (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, FORMAT)),
+    Verb("run", "run the flows of pipeline files", (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, SKIP_UNCHANGED, FORMAT)),
     Verb(
         "backfill",
         "run one flow for another range than its own, once",

@@ -108,6 +108,7 @@ def _request(
         root=options.root,
         refresh_policy=options.policy,
         only_stale=getattr(options, "only_stale", False),
+        skip_unchanged=getattr(options, "skip_unchanged", False),
     )
 
 

@@ -62,13 +62,8 @@ class SourceChange:
     region: Region | None = None
 
 
-Changes = Callable[[str, Pin, Pin], SourceChange | None]
-"""What changed between two versions of a source; None where no row did."""
-
-
-def by_version(name: str, before: Pin, now: Pin) -> SourceChange | None:  # noqa: ARG001 - the form of every Changes
-    """The cheapest :data:`Changes`: nothing is looked up."""
-    return None if before == now else SourceChange(Reason.SOURCE_CHANGED)
+Changes = Callable[[str, Mapping[str, Pin]], SourceChange | None]
+"""What changed in a source since a run read all sources at these versions; None where no row did."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +78,7 @@ class Facts:
     :param previous: the last run that ended well, as its report's JSON
     :param override: the predicate that stands in for the flow's own, as written
     :param evaluated: parts of the predicate that are not deterministic, with this run's values
+    :param changes: asked for sources that are at another version than they were
     :param only_stale: whether an override recomputes only what is stale, as other runs do
     """
 
@@ -101,7 +97,7 @@ class Facts:
     query_is_deterministic: bool = True
     full_refresh: bool = False
     only_stale: bool = False
-    changes: Changes = by_version
+    changes: Changes = lambda *_: SourceChange(Reason.SOURCE_CHANGED)
 
 
 @dataclass(frozen=True)
@@ -225,7 +221,7 @@ def _why_stale(facts: Facts, fragment: Fragment) -> Iterator[tuple[dict[str, Any
             yield _because(Reason.SOURCE_NOT_VERSIONED, table=name), None
         elif before.table_id != now.table_id:
             yield _because(Reason.SOURCE_REPLACED, table=name, to_version=now.version), None
-        elif (change := facts.changes(name, before, now)) is not None:
+        elif before != now and (change := facts.changes(name, fragment.sources)) is not None:
             versions = {"from_version": before.version, "to_version": now.version}
             yield _because(change.reason, table=name, **versions, **change.data), change.region
 

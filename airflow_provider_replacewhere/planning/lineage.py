@@ -26,11 +26,13 @@ class Partner:
     :param source: its name
     :param where: conditions over its columns, all of which its rows meet in the query
     :param on: conditions over the columns of both, as ``changed.c`` and ``partner.c``, all of which joined rows meet
+    :param used: the columns of it that the query reads in that scan
     """
 
     source: str
     where: tuple[str, ...]
     on: tuple[str, ...]
+    used: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ def _to_json(arrival: Arrival) -> dict[str, Any]:
             "source": arrival.partner.source,
             "where": list(arrival.partner.where),
             "on": list(arrival.partner.on),
+            "used": list(arrival.partner.used),
         }
     return value | lists
 
@@ -112,5 +115,5 @@ def _arrival(value: Mapping[str, Any]) -> Arrival:
         value["value"],
         tuple(value["where"]),
         tuple(value["used"]),
-        partner and Partner(partner["source"], tuple(partner["where"]), tuple(partner["on"])),
+        partner and Partner(partner["source"], tuple(partner["where"]), tuple(partner["on"]), tuple(partner["used"])),
     )

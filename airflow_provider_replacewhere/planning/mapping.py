@@ -26,15 +26,19 @@ MOST_TESTS = 500
 _HALVED = frozenset({"date", "timestamp", "timestamp_ntz", *INTEGERS})
 
 
-def rows_changed(commits: Iterable[LogCommit], layout: Layout, time_zone: str) -> Region:
-    """A region of the source that holds every row which some commits added, removed or changed."""
+def rows_changed(commits: Iterable[LogCommit], layout: Layout, columns: Mapping[str, str], time_zone: str) -> Region:
+    """A region of the source that holds every row which some commits added, removed or changed.
+
+    :param layout: how the log speaks of the columns that matter
+    :param columns: all of the source's columns, with their Spark types
+    """
     changed = Region.empty()
     for commit in commits:
         region = touched([commit], layout)
         if region is None:
             region = Region.everything()
         if (written := _written_by_us(commit)) is not None:
-            region = region.intersect(_bound(written, layout.types, time_zone))
+            region = region.intersect(_bound(written, columns, time_zone))
         changed = changed.union(region)
     return changed
 

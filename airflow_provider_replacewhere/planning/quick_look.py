@@ -143,7 +143,7 @@ class _Look:
             previous=previous,
             override=self.override,
             only_stale=self.request.only_stale,
-            changes=lambda name, before, now: _change(sources, name, before, now),
+            changes=lambda name, before: _change(sources, name, before[name]),
         )
         decision = self._decide(facts)
         report = planned(
@@ -295,10 +295,10 @@ class _Look:
         return decision
 
 
-def _change(sources: Sequence[_Source], name: str, before: Pin, now: Pin) -> SourceChange | None:
+def _change(sources: Sequence[_Source], name: str, before: Pin) -> SourceChange | None:
     """Whether a commit between a fragment's version of a source and now changed a row; which, only Spark finds out."""
     source = next(source for source in sources if source.name == name)
-    if before == now or source.log.first_change(before.version) is None:
+    if source.log.first_change(before.version) is None:
         return None
     return SourceChange(Reason.SOURCE_CHANGED)
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_replacewhere.flows.model import TableName
 from airflow_provider_replacewhere.planning.changes import File, LogCommit, net_files
 from airflow_provider_replacewhere.spark.jvm import to_seq
+from airflow_provider_replacewhere.spark.multiset import SURPLUS, counted, quoted, surplus
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SIGN = "__sign"
 # What createDataFrame looks at in a file's action.
 _ACTION = ("path", "partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_IGNORES = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 _ADDED_BY = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 
 
@@ -47,25 +47,26 @@ class ChangedRows:
         """The rows, by some columns: those that are in one version oftener than in the other.
 
         A row that was copied from one file to another is in both, and so is one that was deleted and put back.
+
+        :raises ValueError: the files, or the values in them, do not allow to tell
         """
         if self.only_added:
-            return self._files(self._new).selectExpr(*_quoted(columns))
-        return self._counted(columns).where(F.col(_SIGN) != 0).selectExpr(*_quoted(columns))
+            return self._files(self._new).selectExpr(*quoted(columns))
+        return self._counted(columns).where(F.col(SURPLUS) != 0).selectExpr(*quoted(columns))
 
     def removed(self, columns: Sequence[str]) -> int:
-        """How many rows are gone, or there less often, by some columns."""
-        fewer = F.sum(F.greatest(-F.col(_SIGN), F.lit(0)))
+        """How many rows are gone, or there less often, by some columns.
+
+        :raises ValueError: as :meth:`frame`
+        """
+        fewer = F.sum(F.greatest(-F.col(SURPLUS), F.lit(0)))
         return int(self._counted(columns).agg(fewer).collect()[0][0] or 0)
 
     def _counted(self, columns: Sequence[str]) -> DataFrame:
-        """Each row once, with how much oftener it is in the later version."""
-        names = _quoted(columns)
-        both = self._change_data(names) if any(c.has_change_data for c in self._commits) else self._both(names)
-        return both.groupBy(*(F.col(name) for name in names)).agg(F.sum(_SIGN).alias(_SIGN))
-
-    def _both(self, names: Sequence[str]) -> DataFrame:
-        gone = self._files(self._gone).selectExpr(*names, f"-1 AS {_SIGN}")
-        return gone.unionAll(self._files(self._new).selectExpr(*names, f"1 AS {_SIGN}"))
+        names = quoted(columns)
+        if any(commit.has_change_data for commit in self._commits):
+            return counted(self._change_data(names))
+        return surplus(self._files(self._new).selectExpr(*names), self._files(self._gone).selectExpr(*names))
 
     def _change_data(self, names: Sequence[str]) -> DataFrame:
         """The table's own change data feed: a commit that wrote one has told row by row what it changed."""
@@ -77,10 +78,11 @@ class ChangedRows:
             .load(self._path)
         )
         signs = " ".join(f"WHEN '{kind}' THEN {sign}" for kind, sign in _ADDED_BY.items())
-        return feed.selectExpr(*names, f"CASE _change_type {signs} END AS {_SIGN}")
+        return feed.selectExpr(*names, f"CASE _change_type {signs} END AS {SURPLUS}")
 
     def _files(self, files: Iterable[File]) -> DataFrame:
         """The rows of some files, deletion vectors applied, whether or not the table still has the files."""
+        _refuse_silence(self._session)
         jvm = self._session._jvm
         assert jvm is not None
         none = jvm.scala.Option.empty()
@@ -95,11 +97,14 @@ class ChangedRows:
         return DataFrame(dataset, self._session)
 
 
-def _quoted(columns: Iterable[str]) -> list[str]:
-    return [TableName((name,)).to_sql() for name in columns]
+def _refuse_silence(session: SparkSession) -> None:
+    for setting in _IGNORES:
+        if str(session.conf.get(setting, "false")).lower() == "true":
+            raise ValueError(f"{setting} is set, so that a file that is gone would count as empty")
 
 
 def _as_added(file: File) -> str:
+    if "size" not in file.action or "partitionValues" not in file.action:
+        raise ValueError(f"the log does not describe the file {file.path}, which was removed")
     action: dict[str, Any] = {name: file.action[name] for name in _ACTION if name in file.action}
-    action.setdefault("partitionValues", {})
-    return json.dumps({"add": {**action, "size": file.size, "modificationTime": 0, "dataChange": True}})
+    return json.dumps({"add": {**action, "modificationTime": 0, "dataChange": True}})

@@ -17,7 +17,7 @@ from airflow_provider_replacewhere.errors import PredicateError
 from airflow_provider_replacewhere.planning.changes import LogCommit
 from airflow_provider_replacewhere.planning.coverage import Pin
 from airflow_provider_replacewhere.planning.decide import Reason, SourceChange
-from airflow_provider_replacewhere.planning.lineage import CHANGED, PARTNER, Arrival, Lineage
+from airflow_provider_replacewhere.planning.lineage import CHANGED, PARTNER, Arrival, Lineage, Partner
 from airflow_provider_replacewhere.planning.mapping import rows_changed, values_from
 from airflow_provider_replacewhere.planning.touched import Layout, rows_of
 from airflow_provider_replacewhere.predicates.domains import Domain
@@ -89,15 +89,13 @@ class SourceChanges:
     sources: Mapping[str, Source]
     definition_hash: str
     known: Lineage | None = None
-    answers: dict[tuple[str, Pin, Pin], SourceChange | None] = field(default_factory=dict)
+    answers: dict[tuple[str, frozenset[tuple[str, Pin]]], SourceChange | None] = field(default_factory=dict)
 
-    def __call__(self, name: str, before: Pin, now: Pin) -> SourceChange | None:
-        """What changed between two versions of a source; None where no row did."""
-        if before == now:
-            return None
-        key = (name, before, now)
+    def __call__(self, name: str, before: Mapping[str, Pin]) -> SourceChange | None:
+        """What changed in a source since a run read all sources at these versions; None where no row did."""
+        key = (name, frozenset(before.items()))
         if key not in self.answers:
-            self.answers[key] = self._change(name, before, now)
+            self.answers[key] = self._change(name, before)
         return self.answers[key]
 
     @property
@@ -114,14 +112,26 @@ class SourceChanges:
         found = lineage.ask(self.question.rows, self.question.columns, self.sources.values())
         return Lineage(self.definition_hash, found, tuple(self.question.columns))
 
-    def _change(self, name: str, before: Pin, now: Pin) -> SourceChange | None:
-        path = self.sources[name].path
-        found = source_commits(self.session, path, before, now)
+    def _change(self, name: str, before: Mapping[str, Pin]) -> SourceChange | None:
+        found = self._commits(name, before)
         if isinstance(found, SourceChange):
             return found
-        if not found or path is None:
-            return None
-        return self._mapped(_Mapping(self.session, self.question, self.sources, name, path, found))
+        return self._mapped(_Mapping(self, name, before, found)) if found else None
+
+    def _commits(self, name: str, before: Mapping[str, Pin]) -> tuple[LogCommit, ...] | SourceChange:
+        source = self.sources[name]
+        assert source.version is not None
+        return source_commits(self.session, source.path, before[name], Pin(source.version, source.table_id))
+
+    def rows(self, name: str, before: Mapping[str, Pin]) -> ChangedRows | None:
+        """The changed rows of a source; None where none changed.
+
+        :raises ValueError: that cannot be told
+        """
+        found, path = self._commits(name, before), self.sources[name].path
+        if isinstance(found, SourceChange) or path is None:
+            raise ValueError(f"{name} was changed otherwise than row by row")
+        return ChangedRows(self.session, path, found) if found else None
 
     def _mapped(self, mapping: _Mapping) -> SourceChange | None:
         arrivals = self.lineage.of(mapping.name)
@@ -144,22 +154,33 @@ class SourceChanges:
 
 @dataclass
 class _Mapping:
-    """The changes of one source, mapped to the window."""
+    """The changes of one source, mapped to the window.
 
-    session: SparkSession
-    question: Question
-    sources: Mapping[str, Source]
+    :param before: the versions of all sources since which that is asked
+    """
+
+    changes: SourceChanges
     name: str
-    path: str
+    before: Mapping[str, Pin]
     commits: Sequence[LogCommit]
+
+    @property
+    def session(self) -> SparkSession:
+        return self.changes.session
+
+    @property
+    def question(self) -> Question:
+        return self.changes.question
 
     @cached_property
     def changed(self) -> ChangedRows:
-        return ChangedRows(self.session, self.path, self.commits)
+        path = self.changes.sources[self.name].path
+        assert path is not None
+        return ChangedRows(self.session, path, self.commits)
 
     @cached_property
     def frame(self) -> DataFrame:
-        return _pinned(self.session, self.sources[self.name])
+        return _pinned(self.session, self.changes.sources[self.name])
 
     @cached_property
     def types(self) -> dict[str, str]:
@@ -174,7 +195,7 @@ class _Mapping:
 
     def by_bounds(self, arrivals: Arrivals) -> Region:
         """The part of the window that the changed files' partition values and statistics allow."""
-        rows = rows_changed(self.commits, self.layout(arrivals), self.time_zone)
+        rows = rows_changed(self.commits, self.layout(arrivals), self.types, self.time_zone)
         keys, others = self.columns(arrivals)
         window = stale = self.question.window
         for column in keys:
@@ -270,11 +291,22 @@ class _Mapping:
         rows = _where(changed, arrival.where)
         if arrival.partner is None:
             return rows.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`")
-        partner = _where(_pinned(self.session, self.sources[arrival.partner.source]), arrival.partner.where)
-        inside = partner.where(column.within.to_sql(f"({arrival.value})"))
+        met = self._met(rows, arrival, arrival.partner, column)
+        # Rows that the partner had before may have met them too.
+        if arrival.partner.source != self.name:
+            moved = self.changes.rows(arrival.partner.source, self.before)
+            if moved is not None:
+                theirs = _where(moved.frame(arrival.partner.used), arrival.partner.where)
+                met = met.unionAll(theirs.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`"))
+        return met
+
+    def _met(self, rows: DataFrame, arrival: Arrival, partner: Partner, column: Column) -> DataFrame:
+        """The values of those rows of the partner, as it is now, that the changed rows are joined with."""
+        theirs = _where(_pinned(self.session, self.changes.sources[partner.source]), partner.where)
+        inside = theirs.where(column.within.to_sql(f"({arrival.value})"))
         valued = inside.withColumn("__value", F.expr(to_key(arrival.value, column.domain)))
         few = F.broadcast(rows) if self.changed.bytes <= CHEAP_BYTES else rows
-        on = F.expr(" AND ".join(f"({sql})" for sql in arrival.partner.on))
+        on = F.expr(" AND ".join(f"({sql})" for sql in partner.on))
         return valued.alias(PARTNER).join(few.alias(CHANGED), on, "left_semi").selectExpr(f"{_VALUE} AS `value`")
 
     # -- the window's columns --

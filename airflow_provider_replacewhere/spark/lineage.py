@@ -326,7 +326,7 @@ class _Reader:
         sql, value = self._all(on, scan, other), self._text(other.value, other)
         if not sql or value is None:
             return None
-        partner = Partner(other.source, self._all(other.where, other), sql)
+        partner = Partner(other.source, self._all(other.where, other), sql, other.used)
         return Arrival(value, self._all(scan.where, scan), scan.used, partner)
 
     def _all(self, conditions: Iterable[Any], *scans: _Scan) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.values import Values
 from airflow_provider_replacewhere.spark.changed_rows import ChangedRows
 from airflow_provider_replacewhere.spark.log import read_commits
+from airflow_provider_replacewhere.spark.multiset import SURPLUS, quoted, surplus
 from airflow_provider_replacewhere.spark.schema import sql_type
 from airflow_provider_replacewhere.spark.values import key_of, to_key
 
@@ -29,8 +30,6 @@ MOST_BYTES = 16 << 20
 
 MOST_VALUES = 200
 """More values of a key than this that differ are taken together with all that do not."""
-
-_SIGN = "__sign"
 
 
 def count(session: SparkSession, path: str, columns: Sequence[str], commit: Commit) -> int | None:
@@ -53,7 +52,7 @@ def count(session: SparkSession, path: str, columns: Sequence[str], commit: Comm
         return None
     try:
         return commit.rows_deleted - changed.removed(columns)
-    except (PySparkException, Py4JError):  # a column whose values cannot be compared
+    except (PySparkException, Py4JError, ValueError):  # a column whose values cannot be compared
         return None
 
 
@@ -64,9 +63,6 @@ def difference(new: DataFrame, old: DataFrame, region: Region, keys: Sequence[st
     :param old: what the target holds in it, with the same columns
     :param keys: columns by which the region may be narrowed
     """
-    names = [f"`{name.replace('`', '``')}`" for name in new.columns]
-    both = new.selectExpr(*names, f"1 AS {_SIGN}").unionAll(old.selectExpr(*names, f"-1 AS {_SIGN}"))
-    changed = both.groupBy(*(F.col(name) for name in names)).agg(F.sum(_SIGN).alias(_SIGN)).where(F.col(_SIGN) != 0)
     domains = {
         f.name: domain
         for f in new.schema
@@ -76,8 +72,9 @@ def difference(new: DataFrame, old: DataFrame, region: Region, keys: Sequence[st
     }
     selected = [f"{to_key(f'`{name}`', domain)} AS `{name}`" for name, domain in domains.items()]
     try:
-        found = changed.selectExpr(*selected, "1 AS __any").distinct().limit(MOST_VALUES + 1).collect()
-    except (PySparkException, Py4JError):
+        differing = surplus(new, old.selectExpr(*quoted(new.columns))).where(F.col(SURPLUS) != 0)
+        found = differing.selectExpr(*selected, "1 AS __any").distinct().limit(MOST_VALUES + 1).collect()
+    except (PySparkException, Py4JError, ValueError):
         return None
     if not found:
         return Region.empty()

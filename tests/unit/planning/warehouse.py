@@ -240,12 +240,13 @@ class Warehouse:
             self._prove(run, None)
         return run
 
-    def changes(self, _: str, before: Pin, now: Pin) -> SourceChange | None:
+    def changes(self, name: str, before: Mapping[str, Pin]) -> SourceChange | None:
         """What the source's log alone tells."""
-        found = freshness.source_commits(self, "source", before, now)  # type: ignore[arg-type]
+        now = Pin(self.source.version, self.source.table_id)
+        found = freshness.source_commits(self, "source", before[name], now)  # type: ignore[arg-type]
         if isinstance(found, SourceChange):
             return found
-        return SourceChange(Reason.SOURCE_CHANGED) if found and before != now else None
+        return SourceChange(Reason.SOURCE_CHANGED) if found else None
 
     def check(self, facts: Facts, decision: Decision, definition: int) -> None:
         """What is called fresh is what the query gives; a NO_OP leaves nothing to do."""
