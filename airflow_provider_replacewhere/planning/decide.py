@@ -37,6 +37,10 @@ class Reason(StrEnum):
     TOO_MANY_CHANGES = "TOO_MANY_CHANGES"
 
 
+# Found in a source, and with a cause for which more may be recomputed than need be.
+_OF_SOURCES = (Reason.SOURCE_CHANGED, Reason.SOURCE_HISTORY_UNAVAILABLE)
+
+
 @dataclass(frozen=True)
 class ForeignChange:
     """What someone else did to the target since the last run.
@@ -134,6 +138,9 @@ def decide(facts: Facts, policy: str = "auto") -> Decision:
     reasons = (*doubts, *findings)
     unasked = [doubt for doubt in doubts if doubt["reason"] not in (Reason.PREDICATE_OVERRIDE, Reason.FIRST_REFRESH)]
     unasked += [_unknown(facts)] if facts.foreign is None else []
+    unasked += [
+        found for found in findings if found["reason"] in _OF_SOURCES and {"cause"} == {*found} & {"cause", "found_by"}
+    ]
     if policy == "incremental_strict" and unasked:
         raise PlanRefusedError(
             f"The whole of {facts.window} would be recomputed, because {_in_words(unasked)}.",
