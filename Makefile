@@ -31,7 +31,7 @@ demo: $(READY) ## run the main job: a flow over two days with late rows, and a b
 	@$(BIN)/python -m tools.demo
 
 test: $(READY) ## run the whole test suite
-	@$(BIN)/python -m tools.run_tests unit spark airflow e2e
+	@$(BIN)/python -m tools.run_tests --lanes 2 spark e2e unit airflow
 
 lint: $(READY) ## ruff: rules and format
 	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check . && echo "lint: ok"
