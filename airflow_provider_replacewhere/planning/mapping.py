@@ -6,15 +6,17 @@ algebra, which knows what ``CAST(ts AS DATE) = v`` means for ``ts``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from functools import reduce
+from typing import TypeAlias, cast
 
 from airflow_provider_replacewhere.errors import PredicateError
 from airflow_provider_replacewhere.planning.changes import LogCommit
 from airflow_provider_replacewhere.planning.lineage import Arrival
 from airflow_provider_replacewhere.planning.touched import Layout, touched
-from airflow_provider_replacewhere.predicates.domains import Domain, Key
-from airflow_provider_replacewhere.predicates.literals import INTEGERS
+from airflow_provider_replacewhere.predicates.domains import Domain
+from airflow_provider_replacewhere.predicates.literals import INTEGERS, MICROS_PER_DAY
 from airflow_provider_replacewhere.predicates.meaning import parse_predicate
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.render import quoted
@@ -22,6 +24,9 @@ from airflow_provider_replacewhere.predicates.values import Interval, Values
 
 MOST_TESTS = 500
 """So many ranges of values are tried one by one; a window of more is told apart in coarser ones."""
+
+Whole: TypeAlias = tuple[int | None, int | None]
+"""A range of keys that are whole numbers."""
 
 _HALVED = frozenset({"date", "timestamp", "timestamp_ntz", *INTEGERS})
 
@@ -92,31 +97,57 @@ def _of_expression(
 ) -> Values | None:
     """By halving the ranges of values until each is found to be out of reach, or is one value."""
 
-    def reached(low: Key, high: Key) -> bool | None:
-        first, last = (within.domain.to_sql(key) for key in (low, high))
+    def reached(low: int | None, high: int | None) -> bool | None:
+        bounds = [
+            f"({value}) {sign} {within.domain.to_sql(key)}"
+            for sign, key in ((">=", low), ("<", high))
+            if key is not None
+        ]
         try:
-            region = parse_predicate(f"({value}) >= {first} AND ({value}) < {last}", columns, time_zone)
+            region = parse_predicate(" AND ".join(bounds), columns, time_zone)
         except PredicateError:
             return None
         return region.overlaps(rows) if region.is_exact else None
 
     if within.domain.name not in _HALVED:
         return None
-    todo: list[Interval] = list(within.intervals)
+    todo = [piece for low, high in within.intervals for piece in _bounded(cast(Whole, (low, high)), within.domain)]
     found: list[Interval] = []
     tests = 0
     while todo:
         low, high = todo.pop()
-        if not isinstance(low, int) or not isinstance(high, int) or tests >= MOST_TESTS:
+        if (low is None and high is None) or tests >= MOST_TESTS:
             found.append((low, high))
             continue
         tests += 1
         hit = reached(low, high)
         if hit is None:
             return None
-        if hit and high - low > 1:
+        if hit and low is not None and high is not None and high - low > 1:
             middle = (low + high) // 2
             todo += [(low, middle), (middle, high)]
         elif hit:
             found.append((low, high))
     return Values.of(within.domain, found)
+
+
+def _bounded(interval: Whole, domain: Domain) -> Iterator[Whole]:
+    """A range in pieces of which all are bounded that hold values as people write them."""
+    low, high = interval
+    days = Domain.of("date")
+    if domain.name in INTEGERS:
+        first, end = cast(Whole, domain.bounds)
+    else:
+        micros = 1 if domain == days else MICROS_PER_DAY
+        first, end = (cast(int, days.key(day)) * micros for day in (date(1000, 1, 1), date(9000, 1, 1)))
+    assert first is not None
+    assert end is not None
+    below, above = low if low is not None else first, high if high is not None else end
+    if below >= above:
+        yield interval
+        return
+    yield below, above
+    if low is None and domain.name not in INTEGERS:
+        yield None, below
+    if high is None and domain.name not in INTEGERS:
+        yield above, None

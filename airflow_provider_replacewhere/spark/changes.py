@@ -142,6 +142,7 @@ class SourceChanges:
         if by_bounds.is_empty:
             return None
         if not mapping.pays(arrivals):
+            by_bounds = mapping.by_bounds(arrivals, others=True)
             return SourceChange(Reason.SOURCE_CHANGED, {"found_by": "statistics"}, by_bounds)
         try:
             by_rows = mapping.by_rows(arrivals, by_bounds)
@@ -193,15 +194,18 @@ class _Mapping:
 
     # -- by what the log says --
 
-    def by_bounds(self, arrivals: Arrivals) -> Region:
-        """The part of the window that the changed files' partition values and statistics allow."""
+    def by_bounds(self, arrivals: Arrivals, *, others: bool = False) -> Region:
+        """The part of the window that the changed files' partition values and statistics allow.
+
+        :param others: whether columns that are no keys may narrow it too
+        """
         rows = rows_changed(self.commits, self.layout(arrivals), self.types, self.time_zone)
-        keys, others = self.columns(arrivals)
+        keys, further = self.columns(arrivals)
         window = stale = self.question.window
         for column in keys:
             stale = stale.intersect(self.region_of(column, self._bounds(rows, column, arrivals)))
-        for column in others:
-            if not self._is_worth_another(stale, window):
+        for column in further if others else ():
+            if stale.is_empty or not self._is_worth_another(stale, window):
                 break
             values = self._bounds(rows, column, arrivals)
             if _number_of(values) <= MOST_OTHER_VALUES:
