@@ -106,7 +106,7 @@ class LocalFolder:
         except (OSError, UnicodeDecodeError) as error:
             raise InDoubtError(f"{self._path / name} cannot be read: {error}") from error
 
-    def table_id(self) -> str | None:
+    def id_by_reader(self) -> str | None:
         """See :class:`~..planning.table_log.LogFolder`."""
         try:
             # Optional, and slow to import: only where no smaller file tells.
@@ -146,7 +146,7 @@ class StoredFolder:
         except Exception as error:  # whatever a store's client raises
             raise InDoubtError(f"{self._path / name} cannot be read: {error}") from error
 
-    def table_id(self) -> str | None:
+    def id_by_reader(self) -> str | None:
         """See :class:`~..planning.table_log.LogFolder`; here is no reader that has the connection's credentials."""
         return None
 

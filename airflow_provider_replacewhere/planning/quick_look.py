@@ -167,8 +167,10 @@ class _Look:
         previous = self.request.previous.get(str(target))
         if previous is None:
             raise InDoubtError(f"the ledger knows no run of {target}")
-        changed = fingerprint.changed(previous.get("fingerprint"), self.request.fingerprint)
-        if changed is not None:
+        before, now = previous.get("fingerprint"), self.request.fingerprint
+        if before is None or now is None:
+            raise InDoubtError(f"the last run of {target} left no fingerprint of its definition")
+        if (changed := fingerprint.changed(before, now)) is not None:
             raise InDoubtError(f"{changed} since the last run of {target}")
         if previous.get("unwatched") is None:
             raise InDoubtError(f"the last run of {target} does not say what its query depends on")
