@@ -114,7 +114,7 @@ class LocalFolder:
         except ImportError:
             return None
         try:
-            return str(DeltaTable(str(self._path.parent), without_files=True).metadata().id)
+            return str(DeltaTable(str(self._path.parent)).metadata().id)
         except Exception:  # whatever it does not understand
             return None
 

@@ -280,7 +280,7 @@ def test_a_predicate_that_names_a_source_is_read_as_the_driver_read_it() -> None
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"dry_run": True}, "it makes the plan"),
+        ({"dry_run": True}, "a dry run is asked for"),
         ({"full_refresh": ("daily",)}, "a full refresh is asked for"),
         ({"refresh_policy": "full"}, "refresh_policy is full"),
         ({"overrides": (Override("daily", "day > DATE '2026-03-05'"),)}, "an override recomputes its whole window"),
