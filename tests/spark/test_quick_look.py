@@ -209,17 +209,15 @@ def test_a_table_dropped_and_made_again_with_as_many_commits_is_another_one(lake
 
 @pytest.fixture
 def functions(lake: Lake) -> Iterator[None]:
-    """What a catalog may hold: two functions, a view, a table; and code of a jar."""
+    """What a catalog may hold: two functions, a view, a table."""
     spark = lake.spark
     spark.sql("CREATE OR REPLACE FUNCTION at_least(x INT) RETURNS BOOLEAN RETURN x > 2")
     spark.sql("CREATE OR REPLACE FUNCTION some_fares() RETURNS TABLE (fare INT) RETURN SELECT 3 AS fare")
-    spark.sql("CREATE TEMPORARY FUNCTION of_a_jar AS 'org.apache.hadoop.hive.ql.udf.UDFLength'")
     spark.sql(f"CREATE OR REPLACE VIEW seen AS SELECT * FROM {lake.sql_name('rides')}")
     spark.sql("CREATE OR REPLACE TABLE kept USING DELTA AS SELECT DATE '2026-03-09' AS day, 1 AS fare")
     yield
     for kind, name in (("VIEW", "seen"), ("TABLE", "kept"), ("FUNCTION", "at_least"), ("FUNCTION", "some_fares")):
         spark.sql(f"DROP {kind} {name}")
-    spark.sql("DROP TEMPORARY FUNCTION of_a_jar")
 
 
 @pytest.mark.usefixtures("functions")
@@ -233,7 +231,6 @@ def functions(lake: Lake) -> Iterator[None]:
             "SELECT day, fare FROM rides JOIN some_fares() USING (fare)",
             "calls the function spark_catalog.default.some_",
         ),
-        ("SELECT day, of_a_jar(zone) AS fare FROM rides", "calls code of a jar"),
         ("SELECT day, fare FROM rides WHERE fare > rand()", "could not prove what it left there"),
         ("SELECT day, fare FROM rides LIMIT 3", "could not prove what it left there"),
         ("SELECT day, fare FROM rides VERSION AS OF 0", "reads a table at a version of its own"),

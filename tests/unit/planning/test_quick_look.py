@@ -10,6 +10,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin
 from airflow_provider_replacewhere.planning.decide import Facts, decide
@@ -25,7 +28,7 @@ from airflow_provider_replacewhere.planning.table_log import InDoubtError, Table
 from airflow_provider_replacewhere.planning.window import window_of
 from airflow_provider_replacewhere.predicates import Clock, freeze, parse
 from airflow_provider_replacewhere.text import Document
-from tests.unit.planning.logs import MemoryLog, metadata
+from tests.unit.planning.logs import MemoryLog, add, metadata, remove
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 TYPES = {"day": "DATE", "zone": "STRING", "at": "TIMESTAMP"}
@@ -484,3 +487,95 @@ def test_an_empty_window_is_left_to_spark() -> None:
     house.spark(house.request(text))
     with doubt("the window of daily is empty, or the whole table"):
         house.look(text, as_of=datetime(2026, 4, 1, 12, tzinfo=UTC))
+
+
+# -- any order of all of this ------------------------------------------------------------------------------------------
+
+HARMLESS = st.sampled_from(["optimize", "vacuum", "properties", "checkpoint"])
+HARMFUL = st.sampled_from(["append", "delete", "restore", "rename", "add columns", "replace", "anew", "anew at length"])
+
+
+class LooksAndRuns(RuleBasedStateMachine):
+    """Commits of all kinds, runs and looks in any order: a NO_OP only where nothing has happened since the last run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.house = House({"daily": ["rides"], "weekly": ["daily"]})
+        self.texts = (flow(), flow("weekly", query="SELECT day FROM daily"))
+        self.changed = True
+        self.ids = 0
+
+    @rule()
+    def run(self) -> None:
+        fingerprints = self.house.request(*self.texts).fingerprint
+        for text in self.texts:
+            self.house.spark(self.house.request(text, fingerprint=fingerprints))
+        self.changed = False
+
+    @precondition(lambda self: "weekly" in self.house.logs)
+    @rule(table=st.sampled_from(["rides", "daily", "weekly"]), what=HARMLESS)
+    def happens_what_changes_no_row(self, table: str, what: str) -> None:
+        log = self.house.logs[table]
+        match what:
+            case "optimize":
+                log.optimize()
+            case "vacuum":
+                log.commit("VACUUM END")
+            case "properties":
+                log.commit("SET TBLPROPERTIES", metadata(log.table_id))
+            case "checkpoint":
+                log.files[f"{log.newest:020d}.checkpoint.parquet"] = ""
+
+    @precondition(lambda self: "weekly" in self.house.logs)
+    @rule(table=st.sampled_from(["rides", "daily", "weekly"]), what=HARMFUL, checksums=st.booleans())
+    def happens_what_may_change_one(self, table: str, what: str, checksums: bool) -> None:
+        log, self.changed, self.ids = self.house.logs[table], True, self.ids + 1
+        log.checksums = checksums
+        match what:
+            case "append":
+                log.append()
+            case "delete":
+                log.commit("DELETE", remove())
+            case "restore":
+                log.commit("RESTORE", add())
+            case "rename":
+                log.commit("RENAME COLUMN", metadata(log.table_id))
+            case "add columns":
+                log.commit("ADD COLUMNS", metadata(log.table_id))
+            case "replace":
+                log.commit("CREATE OR REPLACE TABLE AS SELECT", metadata(f"id {self.ids}"), add())
+            case _:
+                length = log.newest if what == "anew at length" else 1
+                self.house.logs[table] = MemoryLog.made(f"id {self.ids}", checksums=checksums)
+                for _ in range(length):
+                    self.house.logs[table].append()
+
+    @precondition(lambda self: "weekly" in self.house.logs)
+    @rule(table=st.sampled_from(["rides", "daily", "weekly"]), share=st.floats(0, 1))
+    def the_log_is_cleaned(self, table: str, share: float) -> None:
+        log = self.house.logs[table]
+        versions = sorted(int(name[:20]) for name in log.files if len(name) == 25)
+        log.forget(*versions[: int(share * (len(versions) - 1))])
+
+    @rule(days=st.integers(0, 3))
+    def look(self, days: int) -> None:
+        try:
+            self.house.look(*self.texts, as_of=NOON + timedelta(days=days))
+        except InDoubtError:
+            return
+        assert not self.changed, "nothing to do, although something has happened"
+
+
+LooksAndRuns.TestCase.settings = settings(max_examples=150, stateful_step_count=20)
+test_no_order_of_events_makes_a_wrong_no_op = LooksAndRuns.TestCase
+
+
+def test_the_search_would_find_a_look_that_is_blind(monkeypatch: pytest.MonkeyPatch) -> None:
+    for method in ("first_change", "require_identity"):
+        with monkeypatch.context() as patch:
+            patch.setattr(TableLog, method, lambda *_: None)
+            with pytest.raises(AssertionError, match="although something has happened"):
+                run_state_machine_as_test(
+                    LooksAndRuns,
+                    settings=settings(max_examples=3_000, stateful_step_count=12, database=None, phases=[Phase.generate]),
+                )
