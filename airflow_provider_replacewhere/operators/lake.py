@@ -106,7 +106,7 @@ class LocalFolder:
         except (OSError, UnicodeDecodeError) as error:
             raise InDoubtError(f"{self._path / name} cannot be read: {error}") from error
 
-    def table_id(self) -> str | None:
+    def id_by_reader(self) -> str | None:
         """See :class:`~..planning.table_log.LogFolder`."""
         try:
             # Optional, and slow to import: only where no smaller file tells.
@@ -114,7 +114,7 @@ class LocalFolder:
         except ImportError:
             return None
         try:
-            return str(DeltaTable(str(self._path.parent), without_files=True).metadata().id)
+            return str(DeltaTable(str(self._path.parent)).metadata().id)
         except Exception:  # whatever it does not understand
             return None
 
@@ -146,7 +146,7 @@ class StoredFolder:
         except Exception as error:  # whatever a store's client raises
             raise InDoubtError(f"{self._path / name} cannot be read: {error}") from error
 
-    def table_id(self) -> str | None:
+    def id_by_reader(self) -> str | None:
         """See :class:`~..planning.table_log.LogFolder`; here is no reader that has the connection's credentials."""
         return None
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Of the environment, what Spark, Hadoop and Java read.
 _PREFIXES = ("SPARK_", "PYSPARK_", "HADOOP_", "YARN_", "HIVE_", "JAVA_", "_JAVA_", "JDK_")
+# Where on this machine Spark works and how it is called, which differs from worker to worker.
+_LOCAL = ("SPARK_LOCAL_", "SPARK_PUBLIC_DNS")
 _NAMES = ("TZ", "LANG", "LC_ALL", "CLASSPATH")
 _CONFIGURATIONS = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "HIVE_CONF_DIR")
 
@@ -70,11 +72,15 @@ def surroundings(binary: str, environment: Mapping[str, str]) -> dict[str, Any]:
         *(home / "conf" for home in homes),
     ]
     return {
-        "environment": {k: v for k, v in environment.items() if k.startswith(_PREFIXES) or k in _NAMES},
+        "environment": {k: v for k, v in environment.items() if _is_read_by_spark(k)},
         "program": file_content(program) if program else None,
         "jars": [_listing(home / "jars") for home in homes],
         "configurations": [_contents(folder) for folder in folders],
     }
+
+
+def _is_read_by_spark(variable: str) -> bool:
+    return variable in _NAMES or (variable.startswith(_PREFIXES) and not variable.startswith(_LOCAL))
 
 
 def local_files(text: str | None, separator: str = ",") -> list[str]:

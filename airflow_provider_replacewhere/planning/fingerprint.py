@@ -23,16 +23,12 @@ def fingerprint(parts: Mapping[str, Any]) -> str:
     return " ".join(f"{name}:{_hash(parts[name])}" for name in PARTS)
 
 
-def changed(before: str | None, now: str | None) -> str | None:
+def changed(before: str, now: str) -> str | None:
     """Where two fingerprints differ, in words; None where they are equal."""
-    if before is None or now is None:
-        return "nothing is known of the definition"
     if before == now:
         return None
     old, new = _parts(before), _parts(now)
-    return next(
-        (words for name, words in PARTS.items() if old.get(name) != new.get(name)), "the definition has changed"
-    )
+    return next((words for name, words in PARTS.items() if old.get(name) != new.get(name)), PARTS["definition"])
 
 
 def _hash(value: Any) -> str:

@@ -71,10 +71,12 @@ def quick_look(request: RunRequest, lake: Lake) -> JobOutcome:
 
 
 def _refuse_what_is_asked(request: RunRequest) -> None:
+    if any(document.is_python for document in request.documents):
+        raise InDoubtError("the flows of Python files show only there")
     if request.fingerprint is None:
         raise InDoubtError("what the flows mean cannot be told without it")
     if request.dry_run:
-        raise InDoubtError("it makes the plan")
+        raise InDoubtError("a dry run is asked for")
     if request.full_refresh:
         raise InDoubtError("a full refresh is asked for")
     if request.refresh_policy == "full":
@@ -85,8 +87,6 @@ def _refuse_what_is_asked(request: RunRequest) -> None:
 
 def _flows(request: RunRequest, pipeline: Pipeline) -> list[Flow]:
     """The flows that run, each behind those that it reads."""
-    if pipeline.python:
-        raise InDoubtError("the flows of Python files show only there")
     names = {flow.name for flow in selected(pipeline, request.select)}
     return [flow for flow in order(pipeline) if flow.name in names]
 
@@ -167,8 +167,10 @@ class _Look:
         previous = self.request.previous.get(str(target))
         if previous is None:
             raise InDoubtError(f"the ledger knows no run of {target}")
-        changed = fingerprint.changed(previous.get("fingerprint"), self.request.fingerprint)
-        if changed is not None:
+        before, now = previous.get("fingerprint"), self.request.fingerprint
+        if before is None or now is None:
+            raise InDoubtError(f"the last run of {target} left no fingerprint of its definition")
+        if (changed := fingerprint.changed(before, now)) is not None:
             raise InDoubtError(f"{changed} since the last run of {target}")
         if previous.get("unwatched") is None:
             raise InDoubtError(f"the last run of {target} does not say what its query depends on")

@@ -47,7 +47,7 @@ class LogFolder(Protocol):
         :raises InDoubtError: it cannot be read
         """
 
-    def table_id(self) -> str | None:
+    def id_by_reader(self) -> str | None:
         """The table's id as a reader of checkpoints tells it; None where there is no such reader."""
 
 
@@ -77,7 +77,7 @@ class TableLog:
 
         :raises InDoubtError: it is another one, or nothing tells
         """
-        found = self._id_by_checksum() or self._id_by_first_commit(table_id) or self._folder.table_id()
+        found = self._id_by_checksum() or self._id_by_first_commit(table_id) or self._folder.id_by_reader()
         if table_id is None or found is None:
             raise InDoubtError(f"nothing tells whether {self.name} is still the same table")
         if found != table_id:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_replacewhere.spark.definition import definition_hash
+from airflow_provider_replacewhere.spark.definition import MOST_INLINE_ROWS, definition_hash, unwatched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,6 +117,20 @@ def test_a_function_of_a_jar_is_never_the_same_definition(spark: SparkSession) -
     # One of Spark's own that is written in Scala, as a user's would be.
     frame = spark.sql("SELECT array(CAST(a AS DOUBLE)) AS x FROM t").select(array_to_vector("x"))
     assert definition_hash(frame, {}, (), ()) != definition_hash(frame, {}, (), ())
+    assert unwatched(frame) == ("calls code of a jar",)
+
+
+def test_what_a_query_depends_on_besides_its_text_is_told_in_words(spark: SparkSession) -> None:
+    from pyspark.sql.functions import udf
+
+    assert unwatched(spark.sql("SELECT d, upper(c) FROM t WHERE a IN (SELECT k FROM u)")) == ()
+    python = udf(lambda a: a, "int")
+    assert unwatched(spark.table("t").select(python("a"))) == ("calls Python functions",)
+    spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION own(x INT) RETURNS INT RETURN x + 1")
+    nested = spark.sql("SELECT d FROM t WHERE a IN (SELECT own(k) FROM u) AND b > (SELECT max(own(k)) FROM u)")
+    assert unwatched(nested) == ("calls the function own",)
+    many = spark.sql("SELECT * FROM VALUES " + ", ".join(f"({n})" for n in range(MOST_INLINE_ROWS + 1)))
+    assert unwatched(many) == (f"holds more than {MOST_INLINE_ROWS} rows itself",)
 
 
 def test_settings_that_change_the_answer_count(spark: SparkSession) -> None:
