@@ -38,6 +38,7 @@ from airflow_provider_replacewhere.spark import python_files, unchanged
 from airflow_provider_replacewhere.spark.changes import Question, SourceChanges
 from airflow_provider_replacewhere.spark.definition import definition_hash, unwatched
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
+from airflow_provider_replacewhere.spark.emptiness import gives_nothing
 from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.freshness import (
     coverage_of,
@@ -314,7 +315,8 @@ def _check_null_keys(query: DataFrame, window: Window, flow: Flow) -> None:
     keys = {name.lower() for name in window.columns}
     if flow.null_keys != "fail" or not any(f.nullable for f in query.schema if f.name.lower() in keys):
         return
-    unknown = query.where(window.unknown).count()
+    undecided = query.where(window.unknown)
+    unknown = 0 if gives_nothing(undecided) else undecided.count()
     if unknown:
         raise NullKeyError(
             f"The query of {flow.name} gives {unknown} {'row' if unknown == 1 else 'rows'} with NULL in "

@@ -30,6 +30,8 @@ DELTA_SETTINGS = {
     "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
 }
 
+SNAPSHOT_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
+
 LOCAL_SETTINGS = {
     "spark.master": "local[*]",
     "spark.app.name": "replacewhere",
@@ -38,7 +40,7 @@ LOCAL_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
     # Delta reads a table's log as a Spark job; its default of 50 tasks makes small tables many times slower.
-    "spark.databricks.delta.snapshotPartitions": "2",
+    SNAPSHOT_PARTITIONS: "2",
 }
 
 # What a flow's session must not inherit, whatever the cluster or the notebook has set: each of these would let rows
@@ -143,6 +145,9 @@ def flow_session(session: SparkSession, clock: Clock, settings: dict[str, str]) 
     for key, value in settings.items():
         set_safely(flow, key, value)
     make_safe(flow, clock)
+    if flow.conf.get(SNAPSHOT_PARTITIONS, None) is None:
+        # Delta's own 50 are made for very large tables: on two cores they cost a second with every commit.
+        flow.conf.set(SNAPSHOT_PARTITIONS, str(max(2, min(50, session.sparkContext.defaultParallelism))))
     _stop_clock(flow, clock)
     return flow
 

@@ -1,0 +1,57 @@
+"""Whether a query gives no row, told from its optimised plan and Delta's file statistics without running it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_replacewhere.spark.jvm import class_name, option, seq
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Operators that give no row where their only input gives none.
+_PASSING = frozenset(
+    {"Filter", "Project", "SubqueryAlias", "Sort", "Window", "Generate", "Expand", "Repartition", "GlobalLimit"}
+    | {"LocalLimit", "RepartitionByExpression", "Distinct", "Deduplicate"}
+)
+_LEFT, _RIGHT = frozenset({"LeftOuter", "LeftAnti", "ExistenceJoin"}), frozenset({"RightOuter"})
+_EITHER = frozenset({"Inner", "Cross", "LeftSemi"})
+
+
+def gives_nothing(frame: DataFrame) -> bool:
+    """True only where that is certain: every file that could hold a row is ruled out by its statistics."""
+    return _is_empty(frame._jdf.queryExecution().optimizedPlan())
+
+
+def _is_empty(plan: Any) -> bool:
+    children = seq(plan.children())
+    match class_name(plan):
+        case "LogicalRelation":
+            return _reads_no_file(plan)
+        case "LocalRelation":
+            return bool(plan.data().isEmpty())
+        case "Aggregate":
+            return bool(seq(plan.groupingExpressions())) and _is_empty(children[0])
+        case "Union":
+            return all(map(_is_empty, children))
+        case "Join":
+            kind = class_name(plan.joinType()).removesuffix("$")
+            left, right = children
+            if kind in _EITHER:
+                return _is_empty(left) or _is_empty(right)
+            if kind in _LEFT | _RIGHT:
+                return _is_empty(left if kind in _LEFT else right)
+            return _is_empty(left) and _is_empty(right)
+        case name:
+            return name in _PASSING and _is_empty(children[0])
+
+
+def _reads_no_file(scan: Any) -> bool:
+    """Whether Delta's data skipping leaves no file of a scan."""
+    relation = scan.relation()
+    if not any(method.getName() == "location" for method in relation.getClass().getMethods()):
+        return False
+    location = relation.location()
+    if class_name(location) != "PreparedDeltaFileIndex":
+        return False
+    return bool(option(location.preparedScan().scanned().files()) == 0)
