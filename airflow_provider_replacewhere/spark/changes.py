@@ -21,6 +21,7 @@ from airflow_provider_replacewhere.planning.lineage import CHANGED, PARTNER, Arr
 from airflow_provider_replacewhere.planning.mapping import rows_changed, values_from
 from airflow_provider_replacewhere.planning.touched import Layout, rows_of
 from airflow_provider_replacewhere.predicates.domains import Domain
+from airflow_provider_replacewhere.predicates.literals import INTEGERS
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.values import Values
 from airflow_provider_replacewhere.spark import lineage
@@ -30,6 +31,7 @@ from airflow_provider_replacewhere.spark.freshness import source_commits
 from airflow_provider_replacewhere.spark.jvm import class_name, walk
 from airflow_provider_replacewhere.spark.log import layout_of
 from airflow_provider_replacewhere.spark.schema import sql_type
+from airflow_provider_replacewhere.spark.skipping import scanned
 from airflow_provider_replacewhere.spark.values import key_of, to_key
 
 if TYPE_CHECKING:
@@ -46,6 +48,10 @@ MOST_OTHER_VALUES = 16
 """A column that the predicate does not name narrows by at most so many values."""
 CHEAP_BYTES = 64 << 20
 """Changed files up to this size are always looked into: it costs about as much as asking whether it pays."""
+LEAST_GAIN = 3
+"""Larger ones only where recomputing what they may have changed would read so many times as much."""
+SAMPLE = 3
+"""So many single values are tried first, where a join with a large partner has to tell them."""
 
 _VALUE = "`__value`"
 
@@ -141,7 +147,7 @@ class SourceChanges:
         by_bounds = mapping.by_bounds(arrivals)
         if by_bounds.is_empty:
             return None
-        if not mapping.pays(arrivals):
+        if not mapping.pays(arrivals, by_bounds):
             by_bounds = mapping.by_bounds(arrivals, others=True)
             return SourceChange(Reason.SOURCE_CHANGED, {"found_by": "statistics"}, by_bounds)
         try:
@@ -234,11 +240,14 @@ class _Mapping:
 
     # -- by the rows themselves --
 
-    def pays(self, arrivals: Arrivals) -> bool:
-        """Whether a look at the changed rows may save more than it costs."""
+    def pays(self, arrivals: Arrivals, stale: Region) -> bool:
+        """Whether a look at the changed rows may save more than it costs: a part of the recomputation of ``stale``."""
         if self.changed.only_added and self._files_tell_all(arrivals):
             return False
-        return self.question.thorough or self.changed.bytes <= CHEAP_BYTES
+        if self.question.thorough or self.changed.bytes <= CHEAP_BYTES:
+            return True
+        work = scanned(self.question.rows.where(stale.to_sql()))["bytes"]
+        return work is not None and self.changed.bytes * LEAST_GAIN <= work
 
     def _files_tell_all(self, arrivals: Arrivals) -> bool:
         """Whether each file that was added is about one value of each key: its rows tell no more than its bounds."""
@@ -261,7 +270,8 @@ class _Mapping:
         """The part of what bounds allow that the changed rows themselves are about."""
         keys, others = self.columns(arrivals)
         needed = dict.fromkeys(name for c in (*keys, *others) for a in arrivals[c.name] for name in a.used)
-        with _kept(self.changed.frame(tuple(needed))) as changed:
+        questions = sum(len(arrivals[column.name]) for column in keys)
+        with _kept(self.changed.frame(tuple(needed)), reads=questions) as changed:
             for column in keys:
                 values = self._found(changed, column, arrivals, MOST_VALUES)
                 stale = stale.intersect(self.region_of(column, values))
@@ -279,6 +289,8 @@ class _Mapping:
 
     def _found(self, changed: DataFrame, column: Column, arrivals: Arrivals, most: int) -> Values:
         """The values of a column that changed rows are about; a range around them where there are too many."""
+        if self._are_probably_all(changed, column, arrivals[column.name]):
+            return column.within
         frames = (self._values(changed, arrival, column) for arrival in arrivals[column.name])
         found = reduce(lambda one, other: one.unionAll(other), frames).where("`value` IS NOT NULL")
         domain = column.domain
@@ -290,6 +302,24 @@ class _Mapping:
             return column.within
         low, high = (key_of(bound, domain) for bound in found.agg(F.min("value"), F.max("value")).collect()[0])
         return Values.of(domain, [(low, domain.next(high))]).intersect(column.within)
+
+    def _are_probably_all(self, changed: DataFrame, column: Column, arrivals: Sequence[Arrival]) -> bool:
+        """Whether a sample of the values says that a join with a large partner would find them all."""
+        if self.question.thorough:
+            return False
+        for arrival in arrivals:
+            sample = _sample(column.within)
+            if arrival.partner is None or sample is None:
+                continue
+            source = _where(_pinned(self.session, self.changes.sources[arrival.partner.source]), arrival.partner.where)
+            size = scanned(source.where(column.within.to_sql(f"({arrival.value})")))["bytes"]
+            if size is None or size <= CHEAP_BYTES:
+                continue
+            few = Column(column.name, column.domain, sample)
+            rows = _where(changed, arrival.where)
+            if self._met(rows, arrival, arrival.partner, few).distinct().count() == SAMPLE:
+                return True
+        return False
 
     def _values(self, changed: DataFrame, arrival: Arrival, column: Column) -> DataFrame:
         rows = _where(changed, arrival.where)
@@ -352,6 +382,20 @@ def _number_of(values: Values) -> float:
     return number
 
 
+def _sample(within: Values) -> Values | None:
+    """Some of the days or numbers that matter, far apart; None where there are few."""
+    if not within.intervals or (within.domain.name != "date" and within.domain.name not in INTEGERS):
+        return None
+    (first, *_), (*_, end) = within.intervals[0], within.intervals[-1]
+    if not isinstance(first, int):
+        return None
+    # A window without an end has its rows where it begins.
+    beyond = end if isinstance(end, int) else first + 10 * SAMPLE
+    chosen = [first + (beyond - first) * (2 * n + 1) // (2 * SAMPLE) for n in range(SAMPLE)]
+    inside = Values.of(within.domain, [(key, key + 1) for key in chosen]).intersect(within)
+    return inside if _number_of(inside) == SAMPLE and beyond - first > 3 * SAMPLE else None
+
+
 def _pinned(session: SparkSession, source: Source) -> DataFrame:
     assert source.path is not None
     return session.read.format("delta").option("versionAsOf", str(source.version)).load(source.path)
@@ -362,8 +406,11 @@ def _where(frame: DataFrame, conditions: Iterable[str]) -> DataFrame:
 
 
 @contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
+def _kept(frame: DataFrame, *, reads: int) -> Iterator[DataFrame]:
     """The rows read once, however many questions are asked of them."""
+    if reads == 1:
+        yield frame
+        return
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         yield kept

@@ -13,8 +13,9 @@ from airflow_provider_replacewhere.planning.touched import Layout, touched
 from airflow_provider_replacewhere.planning.window import Window
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.types import spark_type
-from airflow_provider_replacewhere.spark.jvm import class_name, expressions, option, walk
+from airflow_provider_replacewhere.spark.jvm import class_name, expressions, walk
 from airflow_provider_replacewhere.spark.log import PHYSICAL_NAME, read_commits
+from airflow_provider_replacewhere.spark.skipping import scanned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -149,18 +150,4 @@ def estimate(target: Target, replaced: str | None) -> dict[str, int | None]:
     """
     if replaced is None:
         return {"files": 0, "rows": 0, "bytes": 0}
-    scans = [
-        node.relation().location().preparedScan().scanned()
-        for node in walk(target.frame().where(replaced)._jdf.queryExecution().optimizedPlan())
-        if class_name(node) == "LogicalRelation" and class_name(node.relation().location()) == "PreparedDeltaFileIndex"
-    ]
-    return {
-        "files": _total(option(scan.files()) for scan in scans),
-        "rows": _total(option(scan.rows()) for scan in scans),
-        "bytes": _total(option(scan.bytesCompressed()) for scan in scans),
-    }
-
-
-def _total(numbers: Iterable[int | None]) -> int | None:
-    found = list(numbers)
-    return None if None in found else sum(int(n) for n in found if n is not None)
+    return scanned(target.frame().where(replaced))

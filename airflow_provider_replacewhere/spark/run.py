@@ -38,7 +38,6 @@ from airflow_provider_replacewhere.spark import python_files, unchanged
 from airflow_provider_replacewhere.spark.changes import Question, SourceChanges
 from airflow_provider_replacewhere.spark.definition import definition_hash, unwatched
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
-from airflow_provider_replacewhere.spark.emptiness import gives_nothing
 from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.freshness import (
     coverage_of,
@@ -50,6 +49,7 @@ from airflow_provider_replacewhere.spark.freshness import (
 )
 from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit, require_unique, same_columns
 from airflow_provider_replacewhere.spark.session import flow_session, make_safe, refuse_running_clocks
+from airflow_provider_replacewhere.spark.skipping import gives_nothing
 from airflow_provider_replacewhere.spark.sources import Sources
 from airflow_provider_replacewhere.spark.target import EVERYTHING, RESET_ALLOWED, Commit, Layout, State, Target
 from airflow_provider_replacewhere.spark.window import freeze_window

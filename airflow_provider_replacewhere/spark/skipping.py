@@ -1,10 +1,11 @@
-"""Whether a query gives no row, told from its optimised plan and Delta's file statistics without running it."""
+"""What a query would read, told by Delta's own data skipping: from file statistics, without running it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_replacewhere.spark.jvm import class_name, option, seq
+from airflow_provider_replacewhere.spark.jvm import class_name, option, seq, walk
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,12 +47,32 @@ def _is_empty(plan: Any) -> bool:
             return name in _PASSING and _is_empty(children[0])
 
 
+def scanned(frame: DataFrame) -> dict[str, int | None]:
+    """How many files, rows and bytes a query reads at most; None where the statistics do not tell."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    scans = [size for node in walk(plan) if class_name(node) == "LogicalRelation" and (size := _scanned(node))]
+    return {
+        "files": _total(option(scan.files()) for scan in scans),
+        "rows": _total(option(scan.rows()) for scan in scans),
+        "bytes": _total(option(scan.bytesCompressed()) for scan in scans),
+    }
+
+
+def _total(numbers: Iterable[int | None]) -> int | None:
+    found = list(numbers)
+    return None if None in found else sum(int(n) for n in found if n is not None)
+
+
 def _reads_no_file(scan: Any) -> bool:
     """Whether Delta's data skipping leaves no file of a scan."""
+    size = _scanned(scan)
+    return size is not None and option(size.files()) == 0
+
+
+def _scanned(scan: Any) -> Any:
+    """Delta's own DataSize of what is left of a scan; None where it is none of Delta's, or was not looked at."""
     relation = scan.relation()
     if not any(method.getName() == "location" for method in relation.getClass().getMethods()):
-        return False
+        return None
     location = relation.location()
-    if class_name(location) != "PreparedDeltaFileIndex":
-        return False
-    return bool(option(location.preparedScan().scanned().files()) == 0)
+    return location.preparedScan().scanned() if class_name(location) == "PreparedDeltaFileIndex" else None
