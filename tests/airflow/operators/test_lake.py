@@ -14,6 +14,8 @@ from airflow_provider_replacewhere.flows.names import parse_table_name
 from airflow_provider_replacewhere.operators.lake import WorkerLake
 from airflow_provider_replacewhere.planning.table_log import InDoubtError
 
+pytestmark = pytest.mark.matrix
+
 COMMIT = '{"commitInfo": {"operation": "CREATE TABLE", "txnId": "a"}}\n{"metaData": {"id": "id-1"}}\n'
 WRITE = '{"commitInfo": {"operation": "WRITE"}}\n{"add": {"path": "p", "dataChange": true}}\n'
 

@@ -181,7 +181,7 @@ def test_nothing_changed_is_a_no_op_that_says_all_that_sparks_own_would(house: H
         "table_id": "id of daily",
         "path": "file:/lake/daily",
     }
-    assert (report.lineage, report.unwatched, report.window_types) == (None, (), {"day": "DATE"})
+    assert (report.lineage, report.unwatched, report.window_types["day"]) == (None, (), "DATE")
     entry = Entry.from_json(dict(report.coverage or {}))
     assert (entry.since, entry.target_version, entry.target_id, entry.proves) == (2, 3, "id of daily", True)
     assert entry.sources == {"rides": Pin(2, "id of rides")}
