@@ -142,7 +142,8 @@ class StoredFolder:
     def text(self, name: str) -> str:
         """See :class:`~..planning.table_log.LogFolder`."""
         try:
-            return str((self._path / name).read_text(encoding="utf-8"))
+            # By the file system itself: not every version of the path's own reading uses the connection.
+            return bytes(self._path.fs.cat_file((self._path / name).path)).decode("utf-8")
         except Exception as error:  # whatever a store's client raises
             raise InDoubtError(f"{self._path / name} cannot be read: {error}") from error
 

@@ -157,7 +157,14 @@ class _Look:
             decided_at=log.newest,
             target_version=log.newest,
         )
-        return replace(report, window_types=previous["window_types"], unwatched=(), coverage=entry.to_json())
+        return replace(
+            report,
+            window_types=previous["window_types"],
+            unwatched=(),
+            # Asked of Catalyst once for each definition, and this run's is the last one's.
+            lineage=previous.get("lineage"),
+            coverage=entry.to_json(),
+        )
 
     # -- what the ledger says ------------------------------------------------------------------------------------------
 

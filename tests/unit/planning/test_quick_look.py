@@ -181,6 +181,7 @@ def test_nothing_changed_is_a_no_op_that_says_all_that_sparks_own_would(house: H
         "table_id": "id of daily",
         "path": "file:/lake/daily",
     }
+    assert (report.lineage, report.unwatched, report.window_types["day"]) == (None, (), "DATE")
     entry = Entry.from_json(dict(report.coverage or {}))
     assert (entry.since, entry.target_version, entry.target_id, entry.proves) == (2, 3, "id of daily", True)
     assert entry.sources == {"rides": Pin(2, "id of rides")}
@@ -194,6 +195,14 @@ def test_no_ops_follow_each_other_and_carry_the_coverage_on(house: House) -> Non
     assert report.source_versions == {"rides": 4}
     (fragment,) = Coverage.from_json(house.coverage["daily"]).fragments
     assert fragment.sources == {"rides": Pin(4, "id of rides")}
+
+
+def test_what_catalyst_answered_of_the_definition_stays_known() -> None:
+    house = House()
+    house.spark(house.request(), report={"lineage": {"definition_hash": "hash", "asked": ["day"]}})
+    for _ in range(2):
+        (report,) = house.look()
+        assert report.lineage == {"definition_hash": "hash", "asked": ["day"]}
 
 
 def test_a_window_that_has_moved_inside_what_is_covered_is_fresh(house: House) -> None:
