@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import DataFrame
 
 from airflow_provider_replacewhere.planning.lineage import Arrival
 from airflow_provider_replacewhere.spark.jvm import class_name, walk
@@ -14,7 +13,7 @@ from airflow_provider_replacewhere.spark.lineage import Answer, ask
 from airflow_provider_replacewhere.spark.sources import Source
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 TABLES = {
     "rides": "SELECT 1 AS id, DATE'2026-03-01' AS day, TIMESTAMP'2026-03-01 12:00:00' AS at, 1 AS station, 2.5 AS fare",
@@ -99,8 +98,8 @@ REACHED = {
         {"rides": ["day", "rides.day ON (changed.day = date_sub(partner.day, 1))"]},
     ),
     "a view of itself twice": (
-        "WITH x AS (SELECT day, sum(fare) AS s FROM rides GROUP BY day)"
-        " SELECT a.day, b.s FROM x a JOIN x b USING (day)",
+        ("WITH x AS (SELECT day, sum(fare) AS s FROM rides GROUP BY day)"
+        " SELECT a.day, b.s FROM x a JOIN x b USING (day)"),
         {"rides": ["day", "day"]},
     ),
     "window by day": ("SELECT day, row_number() OVER (PARTITION BY day ORDER BY id) AS n FROM rides",
@@ -110,8 +109,8 @@ REACHED = {
     "COUNT DISTINCT": ("SELECT day, count(DISTINCT id) AS a, count(DISTINCT station) AS b FROM rides GROUP BY day",
                        {"rides": ["day"]}),
     "a partner that is grouped": (
-        "SELECT r.day, n FROM rides r"
-        " JOIN (SELECT id % 3 AS k, count(*) AS n FROM events GROUP BY id % 3) x ON station = k",
+        ("SELECT r.day, n FROM rides r"
+        " JOIN (SELECT id % 3 AS k, count(*) AS n FROM events GROUP BY id % 3) x ON station = k"),
         {"rides": ["day"], "events": ["rides.day ON (partner.station = (changed.id % 3))"]},
     ),
     "window over all": ("SELECT day, row_number() OVER (ORDER BY id) AS n FROM rides", {}),
