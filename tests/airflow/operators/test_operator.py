@@ -46,6 +46,7 @@ def test_a_flow_given_as_arguments_is_run_and_summed_up(dags: DagFolder, spark_s
                 "override": False,
                 "rows_deleted": 10,
                 "rows_written": 12,
+                "rows_unchanged": None,
                 "target_version": 3,
                 "source_versions": {"rides": 7, "zones": None},
                 "token": f"token of {call.request['run_id']}/daily",
