@@ -31,11 +31,15 @@ def run_folder(python: str, folder: str, pytest_arguments: list[str], *, silent:
     report = REPORTS / f"{folder}.xml"
     report.unlink(missing_ok=True)
     command = [python, "-m", "pytest", f"tests/{folder}", f"--junitxml={report}", *pytest_arguments]
-    said = subprocess.PIPE if silent else None
-    ended = subprocess.run(command, cwd=ROOT, check=False, stdout=said, stderr=subprocess.STDOUT if silent else None)
-    heading = f"── tests/{folder}\n{ended.stdout.decode(errors='replace')}" if silent else ""
-    print(f"{heading}   {folder}: {time.monotonic() - started:.0f} s", flush=True)
-    return ended.returncode, read_report(report) if report.exists() else Counter()
+    log = REPORTS / f"{folder}.log"
+    if silent:
+        with log.open("wb") as file:
+            status = subprocess.run(command, cwd=ROOT, check=False, stdout=file, stderr=subprocess.STDOUT).returncode
+        print(f"── tests/{folder}\n{log.read_text(errors='replace')}", flush=True)
+    else:
+        status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    print(f"   {folder}: {time.monotonic() - started:.0f} s", flush=True)
+    return status, read_report(report) if report.exists() else Counter()
 
 
 def read_report(report: Path) -> Counter[str]:

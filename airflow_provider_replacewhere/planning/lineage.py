@@ -52,14 +52,15 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Lineage:
-    """What reaches what, for one definition.
+    """What reaches what, for one definition and one set of types of the target's columns.
 
+    :param key: tells both
     :param arrivals: by source and then by the target's column, how the filter reaches each of the source's scans;
         a column that misses one of them is left out
     :param asked: the target's columns that were tried
     """
 
-    definition_hash: str
+    key: str
     arrivals: Mapping[str, Mapping[str, tuple[Arrival, ...]]] = field(default_factory=dict)
     asked: tuple[str, ...] = ()
 
@@ -70,7 +71,7 @@ class Lineage:
     def to_json(self) -> dict[str, Any]:
         return {
             "version": LINEAGE_VERSION,
-            "definition_hash": self.definition_hash,
+            "key": self.key,
             "asked": list(self.asked),
             "arrivals": {
                 source: {column: [_to_json(arrival) for arrival in arrivals] for column, arrivals in columns.items()}
@@ -79,13 +80,13 @@ class Lineage:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any] | None, definition_hash: str) -> Lineage | None:
-        """The lineage of that definition, or None where the document is of another, or of another version."""
+    def from_json(cls, value: Mapping[str, Any] | None, key: str) -> Lineage | None:
+        """The lineage of that key, or None where the document is of another, or of another version."""
         try:
-            if value is None or (value["version"], value["definition_hash"]) != (LINEAGE_VERSION, definition_hash):
+            if value is None or (value["version"], value["key"]) != (LINEAGE_VERSION, key):
                 return None
             return cls(
-                definition_hash,
+                key,
                 {
                     source: {column: tuple(map(_arrival, arrivals)) for column, arrivals in columns.items()}
                     for source, columns in value["arrivals"].items()

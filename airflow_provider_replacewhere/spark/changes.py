@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -87,14 +88,15 @@ class Question:
 class SourceChanges:
     """What the commits of the sources did to one window; asked by :func:`..planning.decide.decide`.
 
-    :param known: what Catalyst answered for this definition in an earlier run
+    :param definition_hash: of the query that the question is about
+    :param kept: what Catalyst answered in an earlier run, as the ledger keeps it
     """
 
     session: SparkSession
     question: Question
     sources: Mapping[str, Source]
     definition_hash: str
-    known: Lineage | None = None
+    kept: Mapping[str, Any] | None = None
     answers: dict[tuple[str, frozenset[tuple[str, Pin]]], SourceChange | None] = field(default_factory=dict)
 
     def __call__(self, name: str, before: Mapping[str, Pin]) -> SourceChange | None:
@@ -107,16 +109,23 @@ class SourceChanges:
     @property
     def answered(self) -> dict[str, Any] | None:
         """What Catalyst answered, in this run or an earlier one, as JSON for the ledger."""
-        asked = self.__dict__.get("lineage", self.known)
+        asked = self.__dict__.get("lineage", Lineage.from_json(self.kept, self._key))
         return None if asked is None else asked.to_json()
 
     @cached_property
     def lineage(self) -> Lineage:
         """How the window's columns reach the sources: from the ledger, or else by asking Catalyst."""
-        if self.known is not None and set(self.question.columns) <= set(self.known.asked):
-            return self.known
+        known = Lineage.from_json(self.kept, self._key)
+        if known is not None and set(self.question.columns) <= set(known.asked):
+            return known
         found = lineage.ask(self.question.rows, self.question.columns, self.sources.values())
-        return Lineage(self.definition_hash, found, tuple(self.question.columns))
+        return Lineage(self._key, found, tuple(self.question.columns))
+
+    @cached_property
+    def _key(self) -> str:
+        # The target's types are no part of the definition, but a value is one of the target's.
+        types = self.question.rows.schema.json()
+        return hashlib.sha256(f"{self.definition_hash}:{types}".encode()).hexdigest()
 
     def _change(self, name: str, before: Mapping[str, Pin]) -> SourceChange | None:
         found = self._commits(name, before)
@@ -152,7 +161,7 @@ class SourceChanges:
             return SourceChange(Reason.SOURCE_CHANGED, {"found_by": "statistics"}, by_bounds)
         try:
             by_rows = mapping.by_rows(arrivals, by_bounds)
-        except (Py4JError, PySparkException, PredicateError, ValueError) as error:
+        except (Py4JError, PySparkException, PredicateError, ValueError, LookupError) as error:
             # The files are gone, or cannot be read: what the log says of them still holds.
             cause = f"the changed rows cannot be read: {in_short(error)}"
             return SourceChange(Reason.SOURCE_CHANGED, {"found_by": "statistics", "cause": cause}, by_bounds)

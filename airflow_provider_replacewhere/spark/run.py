@@ -26,7 +26,6 @@ from airflow_provider_replacewhere.flows.alias import dotted_names, unqualify
 from airflow_provider_replacewhere.flows.model import Flow, OnViolation, Pipeline, TableName
 from airflow_provider_replacewhere.planning.coverage import Entry
 from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide
-from airflow_provider_replacewhere.planning.lineage import Lineage
 from airflow_provider_replacewhere.planning.pipeline import substituted
 from airflow_provider_replacewhere.planning.planned import planned
 from airflow_provider_replacewhere.planning.promise import Promise, promise
@@ -117,7 +116,7 @@ def run_flow(
         _question(judged, plan, window, state, request.refresh_policy),
         {source.name: source for source in read},
         definition,
-        Lineage.from_json((previous or {}).get("lineage"), definition),
+        (previous or {}).get("lineage"),
     )
     facts = Facts(
         window=window.sql,
