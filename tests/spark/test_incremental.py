@@ -291,3 +291,24 @@ def test_a_view_of_the_catalog_is_seen_through(lake: Lake, database: str) -> Non
     lake.run(text)
     lake.sql("UPDATE {rides} SET fare = 0 WHERE fare = 41")
     assert lake.run(text).replaced == days(4)
+
+
+def test_both_sides_of_a_join_change_and_each_is_known_through_the_other(lake: Lake) -> None:
+    """A ride that is gone met the city that its station had then, not the one that it has now."""
+    query = "SELECT day, city, fare FROM rides JOIN stations ON station = id"
+    text = flow(query, where="day >= DATE'2026-03-03' AND city >= 'A'")
+    lake.run(text)
+    lake.sql("DELETE FROM {rides} WHERE fare = 41")
+    lake.sql("UPDATE {stations} SET city = 'Thun' WHERE id = 1")
+    lake.run(text)
+    assert rows_of(lake.read("daily")) == recomputed(lake, query)
+
+
+def test_numbers_that_count_as_equal_are_told_apart(lake: Lake) -> None:
+    lake.make("prices", "day DATE, price DOUBLE", [("2026-03-05", 0.0), ("2026-03-06", 1.0)])
+    text = flow("SELECT day, CAST(price AS STRING) AS price FROM prices", where=f"day >= DATE'{START}'")
+    lake.run(text)
+    lake.sql("UPDATE {prices} SET price = -0.0D WHERE day = DATE'2026-03-05'")
+    report = lake.run(text)
+    assert report.replaced == days(5)
+    assert rows_of(lake.read("daily")) == [("2026-03-05", "-0.0"), ("2026-03-06", "1.0")]
