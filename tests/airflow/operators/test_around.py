@@ -37,6 +37,19 @@ print(sorted(m for m in set(sys.modules) - before if m.split(".")[0] in heavy))
     assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
+def test_the_look_that_may_spare_spark_loads_none_of_it(airflow_home: Path) -> None:
+    program = """
+import sys
+from airflow_provider_replacewhere.operators.lake import WorkerLake
+from airflow_provider_replacewhere.planning.quick_look import quick_look
+heavy = ("pyspark", "py4j", "deltalake", "fsspec", "airflow")
+print(sorted(m for m in sys.modules if m.split(".")[0] in heavy))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize(
     ("context", "instant"),
     [
