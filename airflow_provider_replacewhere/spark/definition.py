@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 _OWN = ("airflow_provider_replacewhere", "pyspark", "py4j", "sqlglot", "__main__")
 
 # Names of classes in Spark's plans.
-_CODE_OF_JARS = re.compile(r"ScalaUDF|ScalaAggregator|ScalaUDAF|Hive\w*(Function|UDF|UDAF)")
+_CODE_OF_JARS = re.compile(
+    r"ScalaUDF|ScalaAggregator|ScalaUDAF|ApplyFunctionExpression|V2Aggregator|Hive\w*(Function|UDF|UDAF)"
+)
 _PYTHON = re.compile(r"Python|Pandas|InArrow")
 # ``none#3``, ``scalar-subquery#12``, and CTEs, which carry their number without the sign.
 _IDS = re.compile(r"(#|CTERelation(?:Def|Ref) )(\d+)")
