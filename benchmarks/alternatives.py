@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import venv
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.places import BUILD, ROOT, WORK
@@ -80,7 +80,8 @@ def measure(contender: Contender, rows: int, turns: int) -> Case:
     module = f"benchmarks.contenders.{contender.module}"
     arguments = ["--rows", str(rows), "--turns", str(turns), "--out", str(out)]
     _run([python_of(contender), "-m", module, *arguments])
-    return Case.from_json(json.loads(out.read_text()))
+    case = Case.from_json(json.loads(out.read_text()))
+    return replace(case, settings={**case.settings, "packages": list(contender.packages or ())})
 
 
 def _run(command: list[str]) -> None:

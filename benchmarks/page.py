@@ -225,7 +225,7 @@ Python is not.
     for document in documents:
         rows = [
             [
-                case.name,
+                ", ".join([case.name, *(f"`{package}`" for package in case.settings["packages"])]),
                 f"**{_ratio(case, 'seconds', case.name):.2f} x**",
                 _pair(case, "seconds", _seconds, case.name),
                 _pair(case, "task_seconds", _seconds, case.name),

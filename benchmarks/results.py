@@ -36,7 +36,7 @@ class Case:
             f"{side} {median_of(self.turns, side, 'seconds'):.2f} s ({self.turns[-1][side].mode})" for side in sides
         ]
         ratio = statistics.median(turn[sides[-1]].seconds / turn[sides[0]].seconds for turn in self.turns)
-        about = " ".join(str(value) for value in self.settings.values())
+        about = " ".join(str(value) for value in self.settings.values() if not isinstance(value, list))
         return f"{self.name:<24} {about:<24} {', '.join(parts)}: {ratio:.2f} x"
 
     def to_json(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def project(folder: Path, tables: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "models").mkdir(parents=True)
     files = {
-        "dbt_project.yml": "name: sales\nversion: '1'\nprofile: sales\nflags: {send_anonymous_usage_stats: false}\n",
+        "dbt_project.yml": "name: sales\nprofile: sales\nflags: {send_anonymous_usage_stats: false}\n",
         "profiles.yml": "sales:\n  target: here\n  outputs:\n    here:\n      type: spark\n      method: session\n"
         f"      host: none\n      schema: {SCHEMA}\n      threads: 1\n",
         "models/sales.yml": "models:\n  - name: sales\n    config: {materialized: view, event_time: day}\n",
@@ -50,18 +50,18 @@ def dbt(spark: SparkSession, root: Path) -> Side:
     project(folder, root)
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {SCHEMA}")
     runner = dbtRunner()
-    days = ["--event-time-start", str(WINDOW_START), "--event-time-end", str(AS_OF.date())]
+    places = ["--project-dir", str(folder), "--profiles-dir", str(folder)]
 
-    def refresh() -> str:
-        places = ["--project-dir", str(folder), "--profiles-dir", str(folder)]
-        result = runner.invoke(["--quiet", "run", "--select", SHAPE.target, *days, *places])
+    def run(model: str, *arguments: str) -> None:
+        result = runner.invoke(["--quiet", "run", "--select", model, *arguments, *places])
         if not result.success:
             raise DbtFailedError(str(result.exception or [each.message for each in result.result]))
+
+    def refresh() -> str:
+        run(SHAPE.target, "--event-time-start", str(WINDOW_START), "--event-time-end", str(AS_OF.date()))
         return f"{(AS_OF.date() - WINDOW_START) // timedelta(days=1)} days, one by one"
 
-    places = ["--project-dir", str(folder), "--profiles-dir", str(folder)]
-    if not runner.invoke(["--quiet", "run", "--select", "sales", *places]).success:
-        raise DbtFailedError("The view over the sales could not be made.")
+    run("sales")
     (database,) = spark.sql(f"DESCRIBE DATABASE {SCHEMA}").where("info_name = 'Location'").collect()
     return Side(Path(database["info_value"].removeprefix("file:")) / SHAPE.target, refresh)
 

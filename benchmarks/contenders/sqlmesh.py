@@ -46,8 +46,8 @@ def sqlmesh(spark: SparkSession, root: Path) -> Side:
     context = Context(paths=str(folder))
     first, last = str(WINDOW_START), str(AS_OF.date() - timedelta(days=1))
     options = {"auto_apply": True, "no_prompts": True, "execution_time": AS_OF.isoformat()}
-    context.plan(start=first, end=last, **options)
-    table = context.table_name(MODEL, "prod", prefer_quoted=False)
+    context.plan(**options)
+    table = context.table_name(MODEL, "prod")
     (detail,) = spark.sql(f"DESCRIBE DETAIL {table}").collect()
 
     def refresh() -> str:
