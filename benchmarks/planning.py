@@ -148,8 +148,8 @@ def plan(text: str, step: int, region: Region) -> Decision:
             target_version=step,
             coverage=coverage,
             previous={"evaluated": {}},
-            changes=lambda _, before, now: (
-                None if now.version - before.version < 10 else SourceChange(Reason.SOURCE_CHANGED)
+            changes=lambda name, before: (
+                None if step - before[name].version < 10 else SourceChange(Reason.SOURCE_CHANGED)
             ),
         )
     )
