@@ -2,6 +2,8 @@
 
 VENV    ?= .venv
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
+ROWS    ?= 1000000
+TURNS   ?= 5
 LINES   := oldest 2.11 3.0 3.1 3.2 3.3
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
@@ -11,7 +13,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check -q
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint types imports check format coverage bench-planning matrix $(LINES:%=matrix-%) build wheel-test clean
+.PHONY: help env demo test lint types imports check format coverage bench bench-page bench-planning matrix $(LINES:%=matrix-%) build wheel-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z%.-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +52,16 @@ check: lint types imports ## lint, types and imports
 
 coverage: $(READY) ## branch coverage of the pure floors
 	@$(BIN)/python -m pytest -q tests/unit --cov --cov-report=term
+
+bench: $(READY) ## benchmarks, then docs/benchmarks.md; ROWS= source rows, TURNS= how often each (half an hour and up)
+	@$(BIN)/python -m benchmarks.incremental --rows $(ROWS) --turns $(TURNS)
+	@$(BIN)/python -m benchmarks.submit --rows $(ROWS) --turns $(TURNS)
+	@$(BIN)/python -m benchmarks.warehouse --rows $(ROWS)
+	@$(BIN)/python -m benchmarks.alternatives --rows $(ROWS) --turns $(TURNS)
+	@$(BIN)/python -m benchmarks.page
+
+bench-page: $(READY) ## docs/benchmarks.md from the results that are there
+	@$(BIN)/python -m benchmarks.page
 
 bench-planning: $(READY) ## what planning costs as the ledger grows (minutes)
 	@$(BIN)/python -m benchmarks.planning

@@ -31,7 +31,7 @@ from airflow_provider_replacewhere.history.rows import row_of
 from airflow_provider_replacewhere.history.store import HistoryStore
 from airflow_provider_replacewhere.history.tables import counter, coverage, events
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin
-from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide
+from airflow_provider_replacewhere.planning.decide import Decision, Facts, Reason, SourceChange, decide
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
 from airflow_provider_replacewhere.predicates import Region
 from airflow_provider_replacewhere.predicates.domains import Domain
@@ -148,7 +148,9 @@ def plan(text: str, step: int, region: Region) -> Decision:
             target_version=step,
             coverage=coverage,
             previous={"evaluated": {}},
-            unchanged=lambda _, before, now: now.version - before.version < 10,
+            changes=lambda name, before: (
+                None if step - before[name].version < 10 else SourceChange(Reason.SOURCE_CHANGED)
+            ),
         )
     )
 
