@@ -9,11 +9,16 @@ BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 PIP     := $(BIN)/python -m pip --disable-pip-version-check -q
 
+# Of make fuzz.
+SCENARIOS ?= 2000
+SEED      ?= 1
+PROCESSES ?= 2
+
 # Jobs, tests and tools all find this environment's programs (spark-submit, airflow) first.
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint types imports check format coverage bench bench-page bench-planning matrix $(LINES:%=matrix-%) build wheel-test clean
+.PHONY: help env demo test fuzz lint types imports check format coverage bench bench-page bench-planning matrix $(LINES:%=matrix-%) build wheel-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z%.-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +39,9 @@ demo: $(READY) ## run the main job: a flow over two days with late rows, and a b
 
 test: $(READY) ## run the whole test suite
 	@$(BIN)/python -m tools.run_tests --lanes 2 spark e2e unit airflow
+
+fuzz: $(READY) ## random worlds against recomputing by hand: SCENARIOS=2000 SEED=1 PROCESSES=2
+	@$(BIN)/python -m tests.spark.differential --scenarios $(SCENARIOS) --seed $(SEED) --processes $(PROCESSES)
 
 lint: $(READY) ## ruff: rules and format
 	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check . && echo "lint: ok"

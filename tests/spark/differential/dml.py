@@ -30,7 +30,7 @@ def _some(rng: random.Random, table: Table) -> str:
         f"d = {day.literal(rng.randrange(DAYS))}",
         f"d = {day.literal(rng.randrange(DAYS))}",
         f"d >= {day.literal(rng.randrange(6, DAYS))}",
-        f"k = {table['k'].literal(rng.randrange(5))}",
+        f"k = {table['k'].literal(rng.randrange(4))}",
         f"s = {table['s'].literal(rng.randrange(5))} AND d < {day.literal(rng.randrange(2, DAYS))}",
         f"n > {rng.randrange(2, 6)}",
         "d IS NULL",
@@ -62,7 +62,7 @@ def _update(rng: random.Random, table: Table) -> list[str]:
 def _move(rng: random.Random, table: Table) -> list[str]:
     """Rows change their day or their key."""
     day = f"d = {table['d'].literal(rng.randrange(DAYS))}"
-    key = f"k = {table['k'].literal(rng.randrange(5))}"
+    key = f"k = {table['k'].literal(rng.randrange(4))}"
     return [f"UPDATE {_place(table)} SET {rng.choice((day, day, key, 'd = NULL'))} WHERE {_some(rng, table)}"]
 
 
@@ -87,7 +87,7 @@ def _delete_all(_: random.Random, table: Table) -> list[str]:
 
 
 def _merge(rng: random.Random, table: Table) -> list[str]:
-    day, key = table["d"].literal(rng.randrange(DAYS)), table["k"].literal(rng.randrange(5))
+    day, key = table["d"].literal(rng.randrange(DAYS)), table["k"].literal(rng.randrange(4))
     deleted = " WHEN MATCHED AND t.n > 4 THEN DELETE" if rng.random() < 0.5 else ""
     missing = f" WHEN NOT MATCHED BY SOURCE AND t.d = {table['d'].literal(rng.randrange(DAYS))} THEN DELETE"
     return [

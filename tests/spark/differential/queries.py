@@ -119,25 +119,25 @@ class Writer:
 
     def condition(self, alias: str, table: str = "facts") -> str:
         """A filter of the query's own, often with a bound like the window's."""
-        day = literal(self.tables[table].kind("d"), self.number())
+        day, low = literal(self.tables[table].kind("d"), self.number()), self.rng.randrange(6)
+        key = literal(self.tables[table].kind("k"), self.rng.randrange(4))
         options = [
             f"{alias}.d >= {day}",
             f"{alias}.d < {day}",
-            f"{alias}.d = {day}",
             f"{alias}.d <> {day}",
             f"NOT ({alias}.d < {day})",
             f"{alias}.d IS NOT NULL",
             f"({alias}.d > {day} OR {alias}.n > 3)",
             f"({alias}.d = {day} OR {alias}.d IS NULL)",
-            f"{alias}.n > {self.rng.randrange(5)}",
+            f"{alias}.n > {self.rng.randrange(3)}",
             f"{alias}.n IS NULL",
             f"{alias}.s IN ('a', 'b', 'c')",
             f"{alias}.s NOT IN ('a', 'b')",
             f"{alias}.s LIKE 'b%'",
-            f"{alias}.k = {literal(self.tables[table].kind('k'), self.rng.randrange(5))}",
-            f"{alias}.k <> {literal(self.tables[table].kind('k'), self.rng.randrange(5))}",
+            f"{alias}.k = {key}",
+            f"{alias}.k <> {key}",
             f"coalesce({alias}.n, 0) % 2 = 0",
-            f"{self.date(alias, table)} BETWEEN {literal('date', self.number())} AND {literal('date', self.number())}",
+            f"{self.date(alias, table)} BETWEEN {literal('date', low)} AND {literal('date', low + 4)}",
         ]
         if table != "dims":
             options += [f"{alias}.b", f"NOT {alias}.b", f"CAST({alias}.ts AS DATE) >= {literal('date', self.number())}"]

@@ -46,8 +46,8 @@ def sources(rng: random.Random) -> dict[str, Table]:
             Column("b", "bool", "BOOLEAN"),
         )
 
-    facts = _table(rng, "facts", columns(day), rng.randint(18, 40))
-    events = _table(rng, "events", columns(other), rng.randint(8, 24))
+    facts = _table(rng, "facts", columns(day), rng.randint(24, 48))
+    events = _table(rng, "events", columns(other), rng.randint(12, 30))
     of_dims = {c.name: c for c in columns("date")}
     dims = _table(rng, "dims", tuple(of_dims[name] for name in ("k", "s", "d", "n")), rng.randint(2, 8))
     return {table.name: table for table in (facts, events, dims)}
@@ -59,8 +59,8 @@ def row(rng: random.Random, columns: tuple[Column, ...], nulls: float = 0.06) ->
     values = []
     for column in columns:
         number = {"d": day, "ts": min(day + rng.choice((0, 0, 0, 1)), DAYS - 1)}.get(column.name)
-        if column.name in ("k", "s", "n") and number is None:
-            number = rng.randrange(5)
+        if column.name in ("k", "s", "n"):
+            number = rng.randrange(4 if column.name == "k" else 5)
         if number is None or rng.random() < nulls:
             values.append(column.random(rng, nulls))
         else:

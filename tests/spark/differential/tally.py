@@ -49,14 +49,19 @@ class Tally:
             totals = self.rows.setdefault(shape, [0, 0, 0])
             self.rows[shape] = [a + b for a, b in zip(totals, scenario.rows, strict=True)]
 
+    def later(self, mode: str) -> int:
+        """How many runs that were not a target's first had that mode."""
+        return sum(counter[mode] for counter in self.shapes.values())
+
     def lines(self, shapes: bool = True) -> Iterable[str]:
         """The totals as text."""
-        later = {name: sum(counter[name] for counter in self.shapes.values()) for name in MODES}
+        later = {name: self.later(name) for name in MODES}
         failed = {name: count for name, count in self.outcomes.items() if name not in MODES}
         yield f"scenarios {self.scenarios} in {self.worlds} worlds, mismatches {self.wrong}"
         yield f"first runs {self.first}; later runs: " + ", ".join(f"{name} {count}" for name, count in later.items())
         yield f"runs that failed as they should: {sum(failed.values())} {_listed(failed)}"
         yield f"changes applied {self.applied}, refused by Spark {sum(self.skipped.values())}"
+        yield from (f"  {count} x {text}" for text, count in self.skipped.most_common(8))
         yield "of the windows' rows, later runs: " + _share(_sum(self.rows.values()))
         if shapes:
             yield f"{'shape':28} {'runs':>5} {'no-op':>5} {'incr':>5} {'full':>5} {'failed':>6}  rows left alone"

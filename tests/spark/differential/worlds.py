@@ -14,7 +14,7 @@ from tests.spark.differential.sources import Table, sources
 from tests.spark.differential.windows import Window, window
 
 FLOWS = 4
-STEPS = 8
+STEPS = 10
 
 
 def world(seed: int, number: int, *, flows: int = FLOWS, steps: int = STEPS) -> Script:
