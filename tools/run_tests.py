@@ -2,6 +2,7 @@
 
 A folder has a process of its own because Airflow reads its settings, and Spark starts its JVM, once per process. With
 several lanes, that many folders run at once, those named first first, and each prints what it said when it has ended.
+A folder that lies in another of those named is run by itself, not with it.
 The last line adds the processes up. Exit status 1 when a test failed, a process broke, or a folder ran no test at all.
 """
 
@@ -28,10 +29,10 @@ def run_folder(python: str, folder: str, pytest_arguments: list[str], *, silent:
     started = time.monotonic()
     if not silent:
         print(f"── tests/{folder}", flush=True)
-    report = REPORTS / f"{folder}.xml"
+    report = REPORTS / f"{folder.replace('/', '-')}.xml"
     report.unlink(missing_ok=True)
     command = [python, "-m", "pytest", f"tests/{folder}", f"--junitxml={report}", *pytest_arguments]
-    log = REPORTS / f"{folder}.log"
+    log = report.with_suffix(".log")
     if silent:
         with log.open("wb") as file:
             status = subprocess.run(command, cwd=ROOT, check=False, stdout=file, stderr=subprocess.STDOUT).returncode
@@ -63,7 +64,8 @@ def main() -> int:
     REPORTS.mkdir(parents=True, exist_ok=True)
 
     def run(folder: str) -> tuple[str, int, Counter[str]]:
-        return folder, *run_folder(options.python, folder, pytest_arguments, silent=options.lanes > 1)
+        own = [f"--ignore=tests/{other}" for other in options.folders if other.startswith(f"{folder}/")]
+        return folder, *run_folder(options.python, folder, [*own, *pytest_arguments], silent=options.lanes > 1)
 
     total: Counter[str] = Counter()
     broken = []
