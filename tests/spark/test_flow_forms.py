@@ -151,9 +151,10 @@ def test_windows_are_replaced_and_history_stays(city: Lake, form: Form) -> None:
         ("2026-03-09", "south", 30.0),
         ("2026-03-11", "harbour", 2.0),
     }
-    changed, foreign = second.reasons
-    assert changed["reason"] == "SOURCE_CHANGED"
-    assert (changed["table"], changed["from_version"], changed["to_version"]) == ("rides", 0, 2)
+    rides, zones, foreign = second.reasons
+    assert rides["reason"] == zones["reason"] == "SOURCE_CHANGED"
+    assert (rides["table"], rides["from_version"], rides["to_version"]) == ("rides", 0, 2)
+    assert zones["table"] == "zones"
     assert foreign["reason"] == "EXTERNAL_CHANGE_IN_REPLACE_WINDOW"
     assert (foreign["operation"], foreign["region"]) == ("WRITE", "(`day` = DATE '2026-03-09')")
 
