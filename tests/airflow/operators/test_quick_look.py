@@ -177,10 +177,11 @@ def watching_processes() -> Iterator[set[str]]:
     """The names of the programs that this process and its children start meanwhile."""
     seen: set[str] = set()
     done = threading.Event()
+    before = dict(_programs_below(os.getpid()))  # such as one that has ended, and that nobody has asked for its status
 
     def watch() -> None:
         while not done.wait(0.01):
-            seen.update(_programs_below(os.getpid()))
+            seen.update(name for process, name in _programs_below(os.getpid()) if process not in before)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -191,7 +192,7 @@ def watching_processes() -> Iterator[set[str]]:
         thread.join()
 
 
-def _programs_below(root: int) -> Iterator[str]:
+def _programs_below(root: int) -> Iterator[tuple[int, str]]:
     parents, names = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -205,7 +206,7 @@ def _programs_below(root: int) -> Iterator[str]:
         while above in parents and above != root:
             above = parents[above]
         if above == root:
-            yield name
+            yield process, name
 
 
 def test_nothing_to_do_starts_no_jvm_over_path_partitioned_and_long_tables(
