@@ -17,7 +17,7 @@ from tests.spark.differential.worlds import world
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEED, SCENARIOS = 1, 160
+SEED, SCENARIOS = 1, 120
 
 
 @pytest.fixture(scope="module")
