@@ -566,6 +566,107 @@ def _join_with_inline_rows(w: Writer) -> tuple[str, Sequence[Column]]:
     )
 
 
+def _of_dims(w: Writer) -> str:
+    """Something that has one row or several for a key."""
+    return w.pick(
+        "{dims}",
+        "(SELECT k, max(s) AS s, count(*) AS n FROM {dims} GROUP BY k)",
+        "(SELECT k, s, n FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY d DESC, s, n) AS r FROM {dims}) "
+        "WHERE r = 1)",
+        "(SELECT DISTINCT k, s, n FROM {dims})",
+        "(SELECT c.k, e.s, e.n FROM {dims} c JOIN {events} e ON e.k = c.k)",
+        "(SELECT k, s, n FROM {dims} UNION ALL SELECT k, s, n FROM {events})",
+        "(SELECT k, s, n FROM {dims} WHERE n > 1)",
+    )
+
+
+@_shape
+def _snowflake(w: Writer) -> tuple[str, Sequence[Column]]:
+    kind = w.pick("INNER", "LEFT", "FULL", "RIGHT")
+    key, day = w.key("f", plain=0.8)
+    also = w.pick("", "", " AND c.s = f.s", " AND c.n <= f.n", " AND f.n > 1")
+    return (
+        (
+            f"SELECT {key} AS day, f.k, c.s AS name, c.n AS cn FROM {{facts}} f {kind} JOIN {_of_dims(w)} c "
+            f"ON c.k = f.k{also} {w.where('f', chance=0.2)}"
+        ),
+        [day, w.column("k", "facts"), w.column("s", "dims", "name"), w.column("n", "dims", "cn")],
+    )
+
+
+@_shape
+def _without_partner(w: Writer) -> tuple[str, Sequence[Column]]:
+    """An anti-join, or what amounts to one."""
+    inner = _of_dims(w)
+    condition = w.pick("c.k = f.k", "c.k = f.k AND c.s = f.s", "c.k = f.k OR c.s = f.s")
+    if w.rng.random() < 0.5:
+        return (
+            f"SELECT f.d AS day, f.k, f.s, f.n FROM {{facts}} f LEFT JOIN {inner} c ON {condition} WHERE c.k IS NULL",
+            [w.column("d", "facts", "day"), *w.facts()],
+        )
+    kind = w.pick("LEFT ANTI", "LEFT SEMI")
+    return (
+        f"SELECT f.d AS day, f.k, f.s, f.n FROM {{facts}} f {kind} JOIN {inner} c ON {condition}",
+        [w.column("d", "facts", "day"), *w.facts()],
+    )
+
+
+@_shape
+def _ranked_then_joined(w: Writer) -> tuple[str, Sequence[Column]]:
+    by = w.pick("PARTITION BY d", "PARTITION BY k", "PARTITION BY d, k", "")
+    kind = w.pick("INNER", "LEFT")
+    return (
+        (
+            f"SELECT f.d AS day, f.k, f.r, c.s AS name FROM (SELECT d, k, n, rank() OVER ({by} ORDER BY n) AS r "
+            f"FROM {{facts}}) f {kind} JOIN {{dims}} c ON c.k = f.k"
+        ),
+        [w.column("d", "facts", "day"), w.column("k", "facts"), Column("r", "int"), w.column("s", "dims", "name")],
+    )
+
+
+@_shape
+def _joined_then_ranked(w: Writer) -> tuple[str, Sequence[Column]]:
+    by = w.pick("PARTITION BY f.d", "PARTITION BY c.s", "PARTITION BY f.k")
+    return (
+        (
+            f"SELECT f.d AS day, f.k, c.s AS name, sum(f.n) OVER ({by}) AS total FROM {{facts}} f "
+            f"{w.pick('INNER', 'LEFT')} JOIN {{dims}} c ON c.k = f.k"
+        ),
+        [w.column("d", "facts", "day"), w.column("k", "facts"), w.column("s", "dims", "name"), Column("total", "int")],
+    )
+
+
+@_shape
+def _chain(w: Writer) -> tuple[str, Sequence[Column]]:
+    first, second = w.pick("INNER", "LEFT"), w.pick("INNER", "LEFT")
+    meet = w.pick("e.k = f.k", "e.d = f.d", "e.d = f.d AND e.k = f.k")
+    then = w.pick("c.s = e.s", "c.k = e.k", "c.k = e.k AND c.s = f.s", "c.k = f.k AND c.n = e.n")
+    return (
+        (
+            f"SELECT f.d AS day, f.k, e.n AS en, c.s AS name FROM {{facts}} f {first} JOIN {{events}} e ON {meet} "
+            f"{second} JOIN {{dims}} c ON {then}"
+        ),
+        [
+            w.column("d", "facts", "day"),
+            w.column("k", "facts"),
+            w.column("n", "events", "en"),
+            w.column("s", "dims", "name"),
+        ],
+    )
+
+
+@_shape
+def _grouped_then_joined(w: Writer) -> tuple[str, Sequence[Column]]:
+    kind, on = w.pick("INNER", "LEFT"), w.pick("c.k = g.k", "c.n = g.n")
+    return (
+        (
+            f"SELECT g.d AS day, g.k, g.n, c.s AS name FROM (SELECT f.d, f.k, sum(f.n) AS n FROM {{facts}} f "
+            f"GROUP BY f.d, f.k {w.pick('', 'HAVING count(*) > 1')}) g {kind} JOIN {{dims}} c ON {on}"
+        ),
+        [w.column("d", "facts", "day"), w.column("k", "facts"), w.column("n", "facts"), w.column("s", "dims", "name")],
+    )
+
+
 # -- set operations ----------------------------------------------------------------------------------------------------
 
 
