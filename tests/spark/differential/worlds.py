@@ -13,7 +13,7 @@ from tests.spark.differential.script import Flow, Form, Script, Step, places
 from tests.spark.differential.sources import Table, sources
 from tests.spark.differential.windows import Window, window
 
-FLOWS = 5
+FLOWS = 4
 STEPS = 10
 
 
