@@ -72,7 +72,7 @@ def comparison(before: Cells, after: Cells, window: Window) -> Table:
     return table
 
 
-NEW, CHANGED, SAME, GONE, OUTSIDE = "new", "changed", "replaced by the same", "removed", "outside: not touched"
+NEW, CHANGED, SAME, GONE, OUTSIDE = "new", "changed", "as it was", "removed", "outside: not touched"
 BREACH = "CHANGED OUTSIDE THE WINDOW"
 STYLES = {NEW: "green", CHANGED: "yellow", SAME: "", GONE: "red", OUTSIDE: "dim", BREACH: "bold red"}
 

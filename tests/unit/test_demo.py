@@ -42,7 +42,7 @@ def test_each_day_says_what_became_of_it() -> None:
     after = {day(3): {"Bern": 1}, day(4): {"Bern": 2}, day(5): {"Bern": 9}, day(7): {"Bern": 5}}
     assert shown(before, after) == [
         ["2026-03-03", "1  outside: not touched"],
-        ["2026-03-04", "2  replaced by the same"],
+        ["2026-03-04", "2  as it was"],
         ["2026-03-05", "3 → 9  changed"],
         ["2026-03-06", "4 →  removed"],
         ["2026-03-07", "5  new"],

@@ -16,7 +16,7 @@ from tests.spark.differential.worlds import world
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEED, SCENARIOS = 1, 90
+SEED, SCENARIOS = 1, 30
 
 
 @pytest.fixture(scope="module")
