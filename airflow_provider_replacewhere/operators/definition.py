@@ -110,19 +110,9 @@ def _of_pipeline(documents: tuple[Document, ...], time_zone: str, null_keys: str
 
 def _of_arguments(arguments: FlowArguments, time_zone: str, null_keys: str | None) -> Definition:
     # Imported here because no Dag file needs it.
-    from airflow_provider_replacewhere.flows.pipeline import flow_from_arguments
+    from airflow_provider_replacewhere.planning.pipeline import flow_of
 
-    flow = flow_from_arguments(
-        target=arguments.target,
-        replace_where=arguments.replace_where,
-        query=arguments.query,
-        partitioned_by=arguments.partitioned_by,
-        clustered_by=arguments.clustered_by,
-        properties=arguments.properties,
-        comment=arguments.comment,
-        time_zone=time_zone,
-        null_keys=cast("NullKeys", null_keys or "fail"),
-    )
+    flow = flow_of(arguments, time_zone, cast("NullKeys", null_keys or "fail"))
     return Definition((), arguments, (flow,), is_complete=True)
 
 

@@ -59,7 +59,7 @@ class LogCommit:
     :param added: files with new or rewritten rows; those that OPTIMIZE only moved are left out
     :param removed: likewise
     :param changes_metadata: whether the table's description changed in a way that may matter
-    :param change_files: how many files of the change data feed it wrote
+    :param has_change_data: whether it kept the rows that it changed, beside the files that it rewrote
     """
 
     version: int
@@ -68,7 +68,7 @@ class LogCommit:
     added: tuple[File, ...] = ()
     removed: tuple[File, ...] = ()
     changes_metadata: bool = False
-    change_files: int = 0
+    has_change_data: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -99,15 +99,18 @@ class LogCommit:
         return str(predicate) if predicate else None
 
     @property
-    def has_change_data(self) -> bool:
-        """Whether the commit kept the rows that it changed, beside the files that it rewrote."""
-        return self.change_files > 0
-
-    @property
     def token(self) -> str | None:
         """The token of the run that wrote the commit, where it was one of ours."""
+        return self._said_by_us("token")
+
+    @property
+    def replaced_by_us(self) -> str | None:
+        """The same of a commit of one of our runs: in canonical form, whose instants name their zone."""
+        return self.replaced if self.replaced == self._said_by_us("replaced") else None
+
+    def _said_by_us(self, what: str) -> str | None:
         try:
-            return str(json.loads(self.user_metadata or "")["replacewhere"]["token"])
+            return str(json.loads(self.user_metadata or "")["replacewhere"][what])
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -123,7 +126,7 @@ def parse_commit(version: int, text: str) -> LogCommit:
         added = [_file(action["add"]) for action in actions if _changes_rows(action, "add")]
         removed = [_file(action["remove"]) for action in actions if _changes_rows(action, "remove")]
         changes_metadata = any("metaData" in action for action in actions)
-        change_files = sum("cdc" in action for action in actions)
+        has_change_data = any("cdc" in action for action in actions)
         operation = str(info.get("operation", ""))
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"commit {version} is not in the form of a Delta log: {error}") from error
@@ -136,7 +139,7 @@ def parse_commit(version: int, text: str) -> LogCommit:
         added=tuple(added),
         removed=tuple(removed),
         changes_metadata=changes_metadata and operation.upper() not in HARMLESS_OPERATIONS,
-        change_files=change_files,
+        has_change_data=has_change_data,
         info=info,
     )
 

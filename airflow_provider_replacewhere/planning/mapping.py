@@ -42,15 +42,10 @@ def rows_changed(commits: Iterable[LogCommit], layout: Layout, columns: Mapping[
         region = touched([commit], layout)
         if region is None:
             region = Region.everything()
-        if (written := _written_by_us(commit)) is not None:
-            region = region.intersect(_bound(written, columns, time_zone))
+        if commit.replaced_by_us is not None:
+            region = region.intersect(_bound(commit.replaced_by_us, columns, time_zone))
         changed = changed.union(region)
     return changed
-
-
-def _written_by_us(commit: LogCommit) -> str | None:
-    """The condition of the rows that one of our runs replaced: in canonical form, whose instants name their zone."""
-    return commit.replaced if commit.token is not None else None
 
 
 def meets(where: Iterable[str], columns: Mapping[str, str], time_zone: str) -> Region:

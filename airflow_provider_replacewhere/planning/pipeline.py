@@ -10,7 +10,7 @@ from airflow_provider_replacewhere.errors import DefinitionError, RequestError
 from airflow_provider_replacewhere.flows.model import Flow, NullKeys, Pipeline
 from airflow_provider_replacewhere.flows.names import parse_table_name
 from airflow_provider_replacewhere.flows.pipeline import combine, flow_from_arguments, pipeline_of_documents
-from airflow_provider_replacewhere.planning.request import RunRequest
+from airflow_provider_replacewhere.planning.request import FlowArguments, RunRequest
 from airflow_provider_replacewhere.text import Document, Span
 
 
@@ -22,20 +22,27 @@ def pipeline_of(request: RunRequest) -> Pipeline:
     null_keys = cast(NullKeys, request.null_keys or "fail")
     parts = [pipeline_of_documents(request.documents, time_zone=request.time_zone, null_keys=null_keys)]
     if request.arguments is not None:
-        given = request.arguments
-        flow = flow_from_arguments(
-            target=given.target,
-            replace_where=given.replace_where,
-            query=given.query,
-            partitioned_by=given.partitioned_by,
-            clustered_by=given.clustered_by,
-            properties=given.properties,
-            comment=given.comment,
-            time_zone=request.time_zone,
-            null_keys=null_keys,
-        )
+        flow = flow_of(request.arguments, request.time_zone, null_keys)
         parts.append(Pipeline(flows=(flow,), tables=(flow.table,)))
     return combine(*parts)
+
+
+def flow_of(given: FlowArguments, time_zone: str, null_keys: NullKeys) -> Flow:
+    """The flow that an operator's arguments declare.
+
+    :raises DefinitionError: they declare no valid one
+    """
+    return flow_from_arguments(
+        target=given.target,
+        replace_where=given.replace_where,
+        query=given.query,
+        partitioned_by=given.partitioned_by,
+        clustered_by=given.clustered_by,
+        properties=given.properties,
+        comment=given.comment,
+        time_zone=time_zone,
+        null_keys=null_keys,
+    )
 
 
 def selected(pipeline: Pipeline, select: Sequence[str]) -> tuple[Flow, ...]:

@@ -78,7 +78,7 @@ class ChangedRows:
             .load(self._path)
         )
         signs = " ".join(f"WHEN '{kind}' THEN {sign}" for kind, sign in _ADDED_BY.items())
-        return feed.selectExpr(*names, f"CASE _change_type {signs} END AS {SURPLUS}")
+        return feed.selectExpr(*names, f"CASE _change_type {signs} ELSE raise_error(_change_type) END AS {SURPLUS}")
 
     def _files(self, files: Iterable[File]) -> DataFrame:
         """The rows of some files, deletion vectors applied, whether or not the table still has the files."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_replacewhere.errors import PredicateError
@@ -29,14 +30,14 @@ from airflow_provider_replacewhere.spark import lineage
 from airflow_provider_replacewhere.spark.changed_rows import ChangedRows
 from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.freshness import source_commits
-from airflow_provider_replacewhere.spark.jvm import class_name, walk
+from airflow_provider_replacewhere.spark.jvm import class_name, seq, walk
 from airflow_provider_replacewhere.spark.log import layout_of
-from airflow_provider_replacewhere.spark.schema import sql_type
+from airflow_provider_replacewhere.spark.schema import schema_of, sql_type
 from airflow_provider_replacewhere.spark.skipping import scanned
 from airflow_provider_replacewhere.spark.values import key_of, to_key
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from airflow_provider_replacewhere.spark.sources import Source
 
@@ -53,8 +54,6 @@ LEAST_GAIN = 3
 """Larger ones only where recomputing what they may have changed would read so many times as much."""
 SAMPLE = 3
 """So many single values are tried first, where a join with a large partner has to tell them."""
-
-_VALUE = "`__value`"
 
 
 @dataclass(frozen=True)
@@ -97,14 +96,15 @@ class SourceChanges:
     sources: Mapping[str, Source]
     definition_hash: str
     kept: Mapping[str, Any] | None = None
-    answers: dict[tuple[str, frozenset[tuple[str, Pin]]], SourceChange | None] = field(default_factory=dict)
+    _answers: dict[tuple[str, frozenset[tuple[str, Pin]]], SourceChange | None] = field(default_factory=dict)
+    _logs: dict[tuple[str, Pin], tuple[LogCommit, ...] | SourceChange] = field(default_factory=dict)
 
     def __call__(self, name: str, before: Mapping[str, Pin]) -> SourceChange | None:
         """What changed in a source since a run read all sources at these versions; None where no row did."""
         key = (name, frozenset(before.items()))
-        if key not in self.answers:
-            self.answers[key] = self._change(name, before)
-        return self.answers[key]
+        if key not in self._answers:
+            self._answers[key] = self._change(name, before)
+        return self._answers[key]
 
     @property
     def answered(self) -> dict[str, Any] | None:
@@ -128,44 +128,48 @@ class SourceChanges:
         return hashlib.sha256(f"{self.definition_hash}:{types}".encode()).hexdigest()
 
     def _change(self, name: str, before: Mapping[str, Pin]) -> SourceChange | None:
-        found = self._commits(name, before)
-        if isinstance(found, SourceChange):
-            return found
-        return self._mapped(_Mapping(self, name, before, found)) if found else None
-
-    def _commits(self, name: str, before: Mapping[str, Pin]) -> tuple[LogCommit, ...] | SourceChange:
-        source = self.sources[name]
-        assert source.version is not None
-        return source_commits(self.session, source.path, before[name], Pin(source.version, source.table_id))
-
-    def rows(self, name: str, before: Mapping[str, Pin]) -> ChangedRows | None:
-        """The changed rows of a source; None where none changed.
-
-        :raises ValueError: that cannot be told
-        """
-        found, path = self._commits(name, before), self.sources[name].path
-        if isinstance(found, SourceChange) or path is None:
-            raise ValueError(f"{name} was changed otherwise than row by row")
-        return ChangedRows(self.session, path, found) if found else None
-
-    def _mapped(self, mapping: _Mapping) -> SourceChange | None:
-        arrivals = self.lineage.of(mapping.name)
+        commits = self._commits(name, before[name])
+        if isinstance(commits, SourceChange):
+            return commits
+        if not commits:
+            return None
+        arrivals = self.lineage.of(name)
         if not arrivals:
-            cause = f"no filter on the target reaches every read of {mapping.name}"
+            cause = f"no filter on the target reaches every read of {name}"
             return SourceChange(Reason.SOURCE_CHANGED, {"cause": cause})
-        by_bounds = mapping.by_bounds(arrivals)
+        mapping = _Mapping(self, name, before, commits, arrivals)
+        by_bounds = mapping.by_bounds()
         if by_bounds.is_empty:
             return None
-        if not mapping.pays(arrivals, by_bounds):
-            by_bounds = mapping.by_bounds(arrivals, others=True)
+        if not mapping.pays(by_bounds):
+            by_bounds = mapping.by_bounds(others=True)
             return SourceChange(Reason.SOURCE_CHANGED, {"found_by": "statistics"}, by_bounds)
         try:
-            by_rows = mapping.by_rows(arrivals, by_bounds)
+            by_rows = mapping.by_rows(by_bounds)
         except (Py4JError, PySparkException, PredicateError, ValueError, LookupError) as error:
             # The files are gone, or cannot be read: what the log says of them still holds.
             cause = f"the changed rows cannot be read: {in_short(error)}"
             return SourceChange(Reason.SOURCE_CHANGED, {"found_by": "statistics", "cause": cause}, by_bounds)
         return None if by_rows.is_empty else SourceChange(Reason.SOURCE_CHANGED, {"found_by": "rows"}, by_rows)
+
+    def _commits(self, name: str, before: Pin) -> tuple[LogCommit, ...] | SourceChange:
+        key = (name, before)
+        if key not in self._logs:
+            source = self.sources[name]
+            assert source.version is not None
+            now = Pin(source.version, source.table_id)
+            self._logs[key] = source_commits(self.session, source.path, before, now)
+        return self._logs[key]
+
+    def rows(self, name: str, before: Pin) -> ChangedRows | None:
+        """The rows of a source that changed since a version; None where none did.
+
+        :raises ValueError: that cannot be told
+        """
+        commits, path = self._commits(name, before), self.sources[name].path
+        if isinstance(commits, SourceChange) or path is None:
+            raise ValueError(f"{name} was changed otherwise than row by row")
+        return ChangedRows(self.session, path, commits) if commits else None
 
 
 @dataclass
@@ -173,12 +177,14 @@ class _Mapping:
     """The changes of one source, mapped to the window.
 
     :param before: the versions of all sources since which that is asked
+    :param commits: those that changed rows of the source
     """
 
     changes: SourceChanges
     name: str
     before: Mapping[str, Pin]
     commits: Sequence[LogCommit]
+    arrivals: Arrivals
 
     @property
     def session(self) -> SparkSession:
@@ -190,9 +196,9 @@ class _Mapping:
 
     @cached_property
     def changed(self) -> ChangedRows:
-        path = self.changes.sources[self.name].path
-        assert path is not None
-        return ChangedRows(self.session, path, self.commits)
+        found = self.changes.rows(self.name, self.before[self.name])
+        assert found is not None
+        return found
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -203,106 +209,106 @@ class _Mapping:
         """The source's columns, with their Spark types."""
         return {f.name: sql_type(self.session, f.dataType) for f in self.frame.schema}
 
-    @cached_property
+    @property
     def time_zone(self) -> str:
         return str(self.session.conf.get("spark.sql.session.timeZone"))
 
+    @cached_property
+    def layout(self) -> Layout:
+        """How the source's log speaks of the columns that the arrivals are about."""
+        texts = " ".join(
+            text for found in self.arrivals.values() for arrival in found for text in (arrival.value, *arrival.where)
+        ).lower()
+        types = {name: type_ for name, type_ in self.types.items() if name.lower() in texts}
+        (leaf,) = (n for n in walk(self.frame._jdf.queryExecution().analyzed()) if class_name(n) == "LogicalRelation")
+        metadata = leaf.relation().location().metadata()
+        return layout_of(types, schema_of(metadata), seq(metadata.partitionColumns()))
+
     # -- by what the log says --
 
-    def by_bounds(self, arrivals: Arrivals, *, others: bool = False) -> Region:
+    def by_bounds(self, *, others: bool = False) -> Region:
         """The part of the window that the changed files' partition values and statistics allow.
 
         :param others: whether columns that are no keys may narrow it too
         """
-        rows = rows_changed(self.commits, self.layout(arrivals), self.types, self.time_zone)
-        keys, further = self.columns(arrivals)
-        window = stale = self.question.window
-        for column in keys:
-            stale = stale.intersect(self.region_of(column, self._bounds(rows, column, arrivals)))
-        for column in further if others else ():
-            if stale.is_empty or not self._is_worth_another(stale, window):
+        rows = rows_changed(self.commits, self.layout, self.types, self.time_zone)
+        stale = self.question.window
+        for column in self.keys:
+            stale = stale.intersect(self.region_of(column, self._bounds(rows, column)))
+        for column in self.others if others else ():
+            if not self._is_worth_another(stale):
                 break
-            values = self._bounds(rows, column, arrivals)
+            values = self._bounds(rows, column)
             if _number_of(values) <= MOST_OTHER_VALUES:
                 stale = stale.intersect(self.region_of(column, values))
         return stale
 
-    def _bounds(self, rows: Region, column: Column, arrivals: Arrivals) -> Values:
+    def _bounds(self, rows: Region, column: Column) -> Values:
         found = Values.nothing(column.domain)
-        for arrival in arrivals[column.name]:
-            if arrival.partner is not None:
-                return column.within
-            values = values_from(rows, arrival, column.within, self.types, self.time_zone)
+        for arrival in self.arrivals[column.name]:
+            values = None if arrival.partner is not None else self._values_from(rows, arrival, column)
             if values is None:
                 return column.within
             found = found.union(values)
         return found
 
-    def layout(self, arrivals: Arrivals) -> Layout:
-        """How the source's log speaks of the columns that the arrivals are about."""
-        texts = " ".join(
-            text for found in arrivals.values() for arrival in found for text in (arrival.value, *arrival.where)
-        ).lower()
-        (leaf,) = (n for n in walk(self.frame._jdf.queryExecution().analyzed()) if class_name(n) == "LogicalRelation")
-        types = {name: type_ for name, type_ in self.types.items() if name.lower() in texts}
-        return layout_of(types, leaf.relation().location().metadata())
+    def _values_from(self, rows: Region, arrival: Arrival, column: Column) -> Values | None:
+        return values_from(rows, arrival, column.within, self.types, self.time_zone)
 
     # -- by the rows themselves --
 
-    def pays(self, arrivals: Arrivals, stale: Region) -> bool:
+    def pays(self, stale: Region) -> bool:
         """Whether a look at the changed rows may save more than it costs: a part of the recomputation of ``stale``."""
-        if self.changed.only_added and self._files_tell_all(arrivals):
+        if self.changed.only_added and self._files_tell_all():
             return False
         if self.question.thorough or self.changed.bytes <= CHEAP_BYTES:
             return True
         work = scanned(self.question.rows.where(stale.to_sql()))["bytes"]
         return work is not None and self.changed.bytes * LEAST_GAIN <= work
 
-    def _files_tell_all(self, arrivals: Arrivals) -> bool:
+    def _files_tell_all(self) -> bool:
         """Whether each file that was added is about one value of each key: its rows tell no more than its bounds."""
         files = [file for commit in self.commits for file in commit.added]
-        keys, _ = self.columns(arrivals)
-        if not keys or len(files) > MOST_OTHER_VALUES:
+        if not self.keys or len(files) > MOST_OTHER_VALUES:
             return False
-        layout = self.layout(arrivals)
-        for key in keys:
-            for arrival in arrivals[key.name]:
+        for key in self.keys:
+            for arrival in self.arrivals[key.name]:
                 if arrival.partner is not None or not all(sql.endswith(" IS NOT NULL)") for sql in arrival.where):
                     return False
                 for file in files:
-                    values = values_from(rows_of(file, layout), arrival, key.within, self.types, self.time_zone)
+                    values = self._values_from(rows_of(file, self.layout), arrival, key)
                     if values is None or _number_of(values) > 1:
                         return False
         return True
 
-    def by_rows(self, arrivals: Arrivals, stale: Region) -> Region:
+    def by_rows(self, stale: Region) -> Region:
         """The part of what bounds allow that the changed rows themselves are about."""
-        keys, others = self.columns(arrivals)
-        needed = dict.fromkeys(name for c in (*keys, *others) for a in arrivals[c.name] for name in a.used)
-        questions = sum(len(arrivals[column.name]) for column in keys)
+        asked = (*self.keys, *self.others)
+        needed = dict.fromkeys(name for c in asked for a in self.arrivals[c.name] for name in a.used)
+        questions = sum(len(self.arrivals[column.name]) for column in self.keys)
         with _kept(self.changed.frame(tuple(needed)), reads=questions) as changed:
-            for column in keys:
-                values = self._found(changed, column, arrivals, MOST_VALUES)
+            for column in self.keys:
+                values = self._found(changed, column, MOST_VALUES)
                 stale = stale.intersect(self.region_of(column, values))
-            for column in others:
-                if stale.is_empty or not self._is_worth_another(stale, self.question.window):
+            for column in self.others:
+                if not self._is_worth_another(stale):
                     break
-                if all(arrival.partner is None for arrival in arrivals[column.name]):
-                    values = self._found(changed, column, arrivals, MOST_OTHER_VALUES)
+                if all(arrival.partner is None for arrival in self.arrivals[column.name]):
+                    values = self._found(changed, column, MOST_OTHER_VALUES)
                     stale = stale.intersect(self.region_of(column, values))
         return stale
 
-    def _is_worth_another(self, stale: Region, window: Region) -> bool:
+    def _is_worth_another(self, stale: Region) -> bool:
         """Whether a column that is no key should narrow too: files are laid out by keys, and rewritten whole."""
-        return self.question.thorough or stale == window
+        return not stale.is_empty and (self.question.thorough or stale == self.question.window)
 
-    def _found(self, changed: DataFrame, column: Column, arrivals: Arrivals, most: int) -> Values:
+    def _found(self, changed: DataFrame, column: Column, most: int) -> Values:
         """The values of a column that changed rows are about; a range around them where there are too many."""
-        if self._are_probably_all(changed, column, arrivals[column.name]):
+        arrivals, domain = self.arrivals[column.name], column.domain
+        if any(self._are_probably_all(changed, column, arrival) for arrival in arrivals):
             return column.within
-        frames = (self._values(changed, arrival, column) for arrival in arrivals[column.name])
-        found = reduce(lambda one, other: one.unionAll(other), frames).where("`value` IS NOT NULL")
-        domain = column.domain
+        frames = (self._values(changed, arrival, column) for arrival in arrivals)
+        found = reduce(DataFrame.unionAll, frames).where("`value` IS NOT NULL")
         distinct = found.distinct().limit(most + 1).collect()
         if len(distinct) <= most:
             keys = [key_of(row[0], domain) for row in distinct]
@@ -312,58 +318,60 @@ class _Mapping:
         low, high = (key_of(bound, domain) for bound in found.agg(F.min("value"), F.max("value")).collect()[0])
         return Values.of(domain, [(low, domain.next(high))]).intersect(column.within)
 
-    def _are_probably_all(self, changed: DataFrame, column: Column, arrivals: Sequence[Arrival]) -> bool:
+    def _are_probably_all(self, changed: DataFrame, column: Column, arrival: Arrival) -> bool:
         """Whether a sample of the values says that a join with a large partner would find them all."""
-        if self.question.thorough:
+        sample = _sample(column.within)
+        if arrival.partner is None or sample is None or self.question.thorough:
             return False
-        for arrival in arrivals:
-            sample = _sample(column.within)
-            if arrival.partner is None or sample is None:
-                continue
-            source = _where(_pinned(self.session, self.changes.sources[arrival.partner.source]), arrival.partner.where)
-            size = scanned(source.where(column.within.to_sql(f"({arrival.value})")))["bytes"]
-            if size is None or size <= CHEAP_BYTES:
-                continue
-            few = Column(column.name, column.domain, sample)
-            rows = _where(changed, arrival.where)
-            if self._met(rows, arrival, arrival.partner, few).distinct().count() == SAMPLE:
-                return True
-        return False
+        inside = self._partner(arrival.partner).where(column.within.to_sql(f"({arrival.value})"))
+        size = scanned(inside)["bytes"]
+        if size is None or size <= CHEAP_BYTES:
+            return False
+        few = Column(column.name, column.domain, sample)
+        return self._met(_where(changed, arrival.where), arrival, arrival.partner, few).distinct().count() == SAMPLE
 
     def _values(self, changed: DataFrame, arrival: Arrival, column: Column) -> DataFrame:
         rows = _where(changed, arrival.where)
         if arrival.partner is None:
             return rows.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`")
         met = self._met(rows, arrival, arrival.partner, column)
-        # Rows that the partner had before may have met them too.
-        if arrival.partner.source != self.name:
-            moved = self.changes.rows(arrival.partner.source, self.before)
+        partner = arrival.partner
+        if partner.source != self.name:
+            # Rows that the partner had before may have met them too.
+            moved = self.changes.rows(partner.source, self.before[partner.source])
             if moved is not None:
-                theirs = _where(moved.frame(arrival.partner.used), arrival.partner.where)
+                theirs = _where(moved.frame(partner.used), partner.where)
                 met = met.unionAll(theirs.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`"))
         return met
 
     def _met(self, rows: DataFrame, arrival: Arrival, partner: Partner, column: Column) -> DataFrame:
         """The values of those rows of the partner, as it is now, that the changed rows are joined with."""
-        theirs = _where(_pinned(self.session, self.changes.sources[partner.source]), partner.where)
-        inside = theirs.where(column.within.to_sql(f"({arrival.value})"))
+        inside = self._partner(partner).where(column.within.to_sql(f"({arrival.value})"))
         valued = inside.withColumn("__value", F.expr(to_key(arrival.value, column.domain)))
         few = F.broadcast(rows) if self.changed.bytes <= CHEAP_BYTES else rows
         on = F.expr(" AND ".join(f"({sql})" for sql in partner.on))
-        return valued.alias(PARTNER).join(few.alias(CHANGED), on, "left_semi").selectExpr(f"{_VALUE} AS `value`")
+        return valued.alias(PARTNER).join(few.alias(CHANGED), on, "left_semi").selectExpr("__value AS `value`")
+
+    def _partner(self, partner: Partner) -> DataFrame:
+        return _where(_pinned(self.session, self.changes.sources[partner.source]), partner.where)
 
     # -- the window's columns --
 
-    def columns(self, arrivals: Arrivals) -> tuple[list[Column], list[Column]]:
-        """The columns that reach the source: the keys, and the others."""
+    @cached_property
+    def keys(self) -> tuple[Column, ...]:
+        """The keys that reach the source."""
+        return tuple(self._columns(lambda name: name in self.question.keys))
+
+    @cached_property
+    def others(self) -> tuple[Column, ...]:
+        """The other columns that reach it."""
+        return tuple(self._columns(lambda name: name not in self.question.keys))
+
+    def _columns(self, wanted: Callable[[str], bool]) -> Iterator[Column]:
         types = {f.name: Domain.of(sql_type(self.session, f.dataType)) for f in self.question.rows.schema}
-        found = [
-            Column(name, types[name], _projected(self.question.window, name, types[name]))
-            for name in self.question.columns
-            if name in arrivals
-        ]
-        keys = self.question.keys
-        return [c for c in found if c.name in keys], [c for c in found if c.name not in keys]
+        for name in self.question.columns:
+            if name in self.arrivals and wanted(name):
+                yield Column(name, types[name], _projected(self.question.window, name, types[name]))
 
     def region_of(self, column: Column, values: Values) -> Region:
         """The rows of the target with one of these values, and those with NULL, of which the filter says nothing."""

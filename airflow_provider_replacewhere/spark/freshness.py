@@ -9,12 +9,12 @@ from airflow_provider_replacewhere.planning.changes import LogCommit
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin
 from airflow_provider_replacewhere.planning.decide import Facts, ForeignChange, Reason, SourceChange
 from airflow_provider_replacewhere.planning.promise import Promise, proven, regions
-from airflow_provider_replacewhere.planning.touched import Layout, touched
+from airflow_provider_replacewhere.planning.touched import touched
 from airflow_provider_replacewhere.planning.window import Window
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.types import spark_type
 from airflow_provider_replacewhere.spark.jvm import class_name, expressions, walk
-from airflow_provider_replacewhere.spark.log import PHYSICAL_NAME, read_commits
+from airflow_provider_replacewhere.spark.log import layout_of, read_commits
 from airflow_provider_replacewhere.spark.skipping import scanned
 
 if TYPE_CHECKING:
@@ -74,18 +74,9 @@ def _changes(
     if commits is None:
         return None
     of_target = {field.name.lower(): spark_type(field.dataType.simpleString()) for field in state.schema}
-    layout = Layout(
-        # A column that the query gives in another type is written in the log as the table has it: '10' before '9'.
-        types={name: text for name, text in window.types.items() if of_target.get(name.lower()) == spark_type(text)},
-        partition_columns=frozenset(
-            name
-            for name in window.types
-            if name.lower() in {partition.lower() for partition in state.partition_columns}
-        ),
-        physical={
-            field.name: field.metadata[PHYSICAL_NAME] for field in state.schema if PHYSICAL_NAME in field.metadata
-        },
-    )
+    # A column that the query gives in another type is written in the log as the table has it: '10' before '9'.
+    types = {name: text for name, text in window.types.items() if of_target.get(name.lower()) == spark_type(text)}
+    layout = layout_of(types, state.schema, state.partition_columns)
     return tuple(
         ForeignChange(commit.version, commit.operation, touched([commit], layout))
         for commit in commits

@@ -141,11 +141,7 @@ def _leaves(node: Any, path: tuple[Step, ...]) -> Iterator[tuple[Any, tuple[Step
         yield from _leaves(subquery, ())
 
 
-def _scan(leaf: Any, path: tuple[Step, ...], names: Mapping[tuple[str | None, int | None], str]) -> _Scan | None:
-    source = source_of(leaf)
-    name = names.get((source.path, source.version)) if source is not None else None
-    if name is None:
-        return None
+def _scan(leaf: Any, path: tuple[Step, ...], source: str) -> _Scan:
     conditions: list[Any] = []
     needed: list[Any] | None = None
     for node, _ in reversed(path):
@@ -170,7 +166,7 @@ def _scan(leaf: Any, path: tuple[Step, ...], names: Mapping[tuple[str | None, in
             where.append(condition)
     read = {a.exprId().id() for e in needed for a in seq(e.references().toSeq())} if needed is not None else None
     used = tuple(str(a.name()) for a in seq(leaf.output()) if read is None or a.exprId().id() in read)
-    return _Scan(leaf, name, path, value, tuple(where), used)
+    return _Scan(leaf, source, path, value, tuple(where), used)
 
 
 def _required(condition: Any) -> Any:
@@ -279,7 +275,14 @@ class _Reader:
 
     def arrivals(self, plan: Any) -> dict[str, tuple[Arrival, ...]]:
         """By source, how the filter reaches its scans; sources that it does not reach everywhere are left out."""
-        scans = [scan for leaf, path in _leaves(plan, ()) if (scan := _scan(leaf, path, self.names)) is not None]
+        scans = []
+        for leaf, path in _leaves(plan, ()):
+            source = source_of(leaf)
+            if source is None:
+                continue
+            if (source.path, source.version) not in self.names:
+                return {}  # it reads what nobody has found: nothing is known of this plan
+            scans.append(_scan(leaf, path, self.names[source.path, source.version]))
         found: dict[str, list[Arrival | None]] = {}
         for scan in scans:
             found.setdefault(scan.source, []).append(self._arrival(scan, scans))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.planning.touched import Layout
-from airflow_provider_replacewhere.spark.jvm import file_system, seq
+from airflow_provider_replacewhere.spark.jvm import file_system
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 # Reading back further than this costs more than it can save.
 MOST_COMMITS = 5_000
@@ -38,18 +38,17 @@ def read_commits(session: SparkSession, path: str, after: int, upto: int) -> tup
     return tuple(commits)
 
 
-def layout_of(types: Mapping[str, str], metadata: Any) -> Layout:
+def layout_of(types: Mapping[str, str], schema: StructType, partition_columns: Iterable[str]) -> Layout:
     """How a table's log speaks of some of its columns.
 
     :param types: by column, its Spark type
-    :param metadata: Delta's own description of the table
+    :param schema: the table's, in Delta's own form
     """
-    fields = json.loads(metadata.schema().json())["fields"]
-    partitions = {name.lower() for name in seq(metadata.partitionColumns())}
+    partitions = {name.lower() for name in partition_columns}
     return Layout(
         types=types,
         partition_columns=frozenset(name for name in types if name.lower() in partitions),
-        physical={f["name"]: f["metadata"][PHYSICAL_NAME] for f in fields if PHYSICAL_NAME in f["metadata"]},
+        physical={field.name: field.metadata[PHYSICAL_NAME] for field in schema if PHYSICAL_NAME in field.metadata},
     )
 
 

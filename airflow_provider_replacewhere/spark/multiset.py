@@ -6,7 +6,17 @@ from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StringType, StructType, VariantType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
 from airflow_provider_replacewhere.flows.model import TableName
 
@@ -33,16 +43,8 @@ def counted(signed: DataFrame) -> DataFrame:
     if blurred := [field.name for field in fields if _is_blurred(field.dataType)]:
         raise ValueError(f"the values of {', '.join(blurred)} cannot be compared")
     # Spark groups -0.0 with 0.0; their texts differ, and a text is read back as the very number.
-    keys = [
-        f"CAST({_quoted(f.name)} AS STRING) AS {_quoted(f.name)}" if _is_fraction(f.dataType) else _quoted(f.name)
-        for f in fields
-    ]
-    back = [
-        f"CAST({_quoted(f.name)} AS {f.dataType.simpleString()}) AS {_quoted(f.name)}"
-        if _is_fraction(f.dataType)
-        else _quoted(f.name)
-        for f in fields
-    ]
+    keys = [_as(f, "STRING" if _is_fraction(f.dataType) else None) for f in fields]
+    back = [_as(f, f.dataType.simpleString() if _is_fraction(f.dataType) else None) for f in fields]
     grouped = signed.selectExpr(*keys, SURPLUS).groupBy(*(F.col(_quoted(f.name)) for f in fields))
     return grouped.agg(F.sum(SURPLUS).alias(SURPLUS)).selectExpr(*back, SURPLUS)
 
@@ -54,6 +56,11 @@ def quoted(columns: Iterable[str]) -> list[str]:
 
 def _quoted(name: str) -> str:
     return TableName((name,)).to_sql()
+
+
+def _as(field: StructField, data_type: str | None) -> str:
+    name = _quoted(field.name)
+    return name if data_type is None else f"CAST({name} AS {data_type}) AS {name}"
 
 
 def _is_fraction(data_type: DataType) -> bool:
@@ -70,7 +77,5 @@ def _is_blurred(data_type: DataType) -> bool:
         case StructType():
             return any(_is_fraction(f.dataType) or _is_blurred(f.dataType) for f in data_type)
         case StringType():
-            return (
-                data_type.simpleString() not in ("string", "varchar", "char") and "collate" in data_type.simpleString()
-            )
+            return "collate" in data_type.simpleString()
     return False

@@ -176,9 +176,9 @@ def run_flow(
         commit = _write(target, flow, kept, report, plan, replaced, metadata)
     proof = entry(session, facts, promised, window, state, commit, report.run_id)
     report = _done(report, replaced, commit, expectations, plan.added if facts.target_exists else (), proof)
-    return replace(
-        report, rows_unchanged=unchanged.count(session, state.path, rows.columns, commit), finished_at=_now()
-    )
+    columns = tuple(dict.fromkeys((*(field.name for field in state.schema), *rows.columns)))
+    same = unchanged.count(session, state.path, columns, commit)
+    return replace(report, rows_unchanged=same, finished_at=_now())
 
 
 # -- the steps ---------------------------------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
@@ -30,6 +31,14 @@ class Fit:
     select: tuple[str, ...]
     added: tuple[str, ...]
     redefines: bool = False
+
+
+def schema_of(metadata: Any) -> StructType:
+    """A table's schema in Delta's own form: a frame's does not tell which columns the table generates.
+
+    :param metadata: Delta's description of the table
+    """
+    return StructType.fromJson(json.loads(metadata.schema().json()))
 
 
 def declared_schema(session: SparkSession, query: StructType, declared: Sequence[Column], target: str) -> StructType:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql.types import StructType
 
 from airflow_provider_replacewhere.errors import WriteError
 from airflow_provider_replacewhere.flows.model import Table, TableName
@@ -18,10 +16,11 @@ from airflow_provider_replacewhere.spark.directory import DirectoryCatalog, is_d
 from airflow_provider_replacewhere.spark.errors import reason, write_error
 from airflow_provider_replacewhere.spark.jvm import class_name, file_system, seq, walk
 from airflow_provider_replacewhere.spark.log import commit_text
-from airflow_provider_replacewhere.spark.schema import sql_type
+from airflow_provider_replacewhere.spark.schema import schema_of, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 # The predicate of a full refresh that keeps the table's columns and layout.
 EVERYTHING = "true"
@@ -110,8 +109,7 @@ class Target:
         location = self._location()
         metadata = location.metadata()
         return State(
-            # Delta's own form: a frame's schema does not tell which columns the table generates.
-            schema=StructType.fromJson(json.loads(metadata.schema().json())),
+            schema=schema_of(metadata),
             version=int(location.version()),
             path=str(location.path().toString()),
             table_id=str(metadata.id()),

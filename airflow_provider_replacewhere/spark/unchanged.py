@@ -8,6 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from airflow_provider_replacewhere.errors import PredicateError
 from airflow_provider_replacewhere.predicates.domains import Domain
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.values import Values
@@ -36,7 +37,7 @@ def count(session: SparkSession, path: str, columns: Sequence[str], commit: Comm
     """How many of the rows that a commit deleted it wrote again as they were; None where that costs too much to tell.
 
     :param path: the table's folder
-    :param columns: those that the commit wrote
+    :param columns: all of the table's after the commit
     """
     if 0 in (commit.rows_deleted, commit.rows_written):
         return 0
@@ -70,18 +71,19 @@ def difference(new: DataFrame, old: DataFrame, region: Region, keys: Sequence[st
         and (domain := Domain.of(sql_type(new.sparkSession, f.dataType))).is_ordered
         and domain.name not in ("double", "binary")
     }
-    selected = [f"{to_key(f'`{name}`', domain)} AS `{name}`" for name, domain in domains.items()]
+    selected = [to_key(name, domain) for name, domain in zip(quoted(domains), domains.values(), strict=True)]
     try:
         differing = surplus(new, old.selectExpr(*quoted(new.columns))).where(F.col(SURPLUS) != 0)
         found = differing.selectExpr(*selected, "1 AS __any").distinct().limit(MOST_VALUES + 1).collect()
-    except (PySparkException, Py4JError, ValueError):
+        if not found:
+            return Region.empty()
+        if len(found) > MOST_VALUES:
+            return region
+        for number, (name, domain) in enumerate(domains.items()):
+            keys_found = [key_of(row[number], domain) for row in found if row[number] is not None]
+            null = any(row[number] is None for row in found)
+            values = Values.of(domain, [(key, domain.next(key)) for key in keys_found], null)
+            region = region.intersect(Region.of((name,), values))
+    except (PySparkException, Py4JError, PredicateError, ValueError):
         return None
-    if not found:
-        return Region.empty()
-    if len(found) > MOST_VALUES:
-        return region
-    for name, domain in domains.items():
-        keys_found = [key_of(row[name], domain) for row in found if row[name] is not None]
-        values = Values.of(domain, [(k, domain.next(k)) for k in keys_found], any(row[name] is None for row in found))
-        region = region.intersect(Region.of((name,), values))
     return region

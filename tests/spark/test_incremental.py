@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -220,12 +221,10 @@ def test_everything_is_stale_after_what_no_log_bounds(lake: Lake, statement: str
 def test_everything_is_stale_where_the_log_was_cleaned(lake: Lake) -> None:
     run(lake, BY_DAY)
     lake.sql("DELETE FROM {rides} WHERE fare = 41")
-    for table in ("rides",):
-        log = lake.path(table) / "_delta_log"
-        lake.sql("INSERT INTO {rides} VALUES (DATE'2026-02-01', NULL, 0, 7)")
-        _checkpoint(lake, table)
-        (log / f"{1:020}.json").unlink()
-        (log / f"{0:020}.json").unlink()
+    lake.sql("INSERT INTO {rides} VALUES (DATE'2026-02-01', NULL, 0, 7)")
+    _checkpoint(lake, "rides")
+    for version in range(2):
+        (lake.path("rides") / "_delta_log" / f"{version:020}.json").unlink()
     report = run(lake, BY_DAY)
     assert report.mode == "FULL_RECOMPUTE"
     assert [reason["reason"] for reason in report.reasons] == ["SOURCE_HISTORY_UNAVAILABLE"]
@@ -238,18 +237,22 @@ def _checkpoint(lake: Lake, table: str) -> None:
     log.checkpoint()
 
 
-def test_bounds_hold_where_the_changed_rows_are_gone(lake: Lake, settings: dict[str, str]) -> None:
-    """After VACUUM the removed rows cannot be read; what remains is what the log says of the files."""
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_bounds_hold_where_the_changed_rows_are_gone(lake: Lake, settings: dict[str, str], partitioned: bool) -> None:
+    """After VACUUM the removed rows cannot be read; what remains is what the log says of their files."""
     settings["spark.databricks.delta.retentionDurationCheck.enabled"] = "false"
-    lake.sql("DELETE FROM {rides} WHERE true")
-    for day in range(1, 11):
+    by = "PARTITIONED BY (day)" if partitioned else ""
+    shutil.rmtree(lake.path("rides"))
+    lake.sql(f"CREATE TABLE {{rides}} ({FACTS}) USING DELTA {by}")
+    for day in (4, 5, 6):
         lake.add("rides", (f"2026-03-{day:02}", None, 0, day))
     run(lake, BY_DAY)
     lake.sql("DELETE FROM {rides} WHERE day = DATE'2026-03-05'")
     lake.sql("VACUUM {rides} RETAIN 0 HOURS")
     report = run(lake, BY_DAY)
-    assert report.mode == "FULL_RECOMPUTE"
     assert "the changed rows cannot be read" in report.reasons[0]["cause"]
+    # Of a file that was removed the log keeps the partition, and no statistics.
+    assert report.replaced == (days(5) if partitioned else report.window)
 
 
 def test_overrides_failures_and_foreign_changes_elsewhere_leave_it_possible(lake: Lake) -> None:

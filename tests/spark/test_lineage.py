@@ -140,6 +140,11 @@ def test_what_the_query_reads_and_which_rows(spark: SparkSession, tables: Path) 
     assert "(station > 3)" in arrival.where
 
 
+def test_a_read_that_nobody_found_leaves_nothing_known(spark: SparkSession, tables: Path) -> None:
+    frame = spark.sql(REACHED["join"][0])
+    assert ask(frame, ["day"], [source for source in sources(frame) if source.name == "rides"]) == {}
+
+
 def test_every_column_is_tried(spark: SparkSession, tables: Path) -> None:
     answer = asked(spark, "SELECT day, city, fare FROM rides JOIN stations ON station = stations.id")
     assert set(answer["stations"]) == {"day", "city", "fare"}
