@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_views_are_left(spark: SparkSession) -> Iterator[None]:
+    """Temporary views end with the file whose tests made them: the next file's tables have the same names."""
+    yield
+    for view in spark.sql("SHOW VIEWS").collect():
+        if view.isTemporary:
+            spark.catalog.dropTempView(view.viewName)
+
+
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Lake:
     """A directory catalog of the test's own; the space in its name is on purpose."""
