@@ -82,6 +82,10 @@ class WriteError(TerminalError):
     """The commit was refused, or what was read back is not what was asked for."""
 
 
+class SkippedWriteError(WriteError):
+    """Delta passed the write over: the table remembers another one with the same token."""
+
+
 class PlanRefusedError(TerminalError):
     """The refresh policy does not allow what the run would have to do."""
 

@@ -105,11 +105,12 @@ class HistoryStore:
         return self.append(Event.of_failure(failure, identity))
 
     def record_outcome(self, outcome: JobOutcome, identity: Identity = Identity()) -> None:
-        """Record all that one Spark application did, in one transaction. Dry runs' reports are passed over.
+        """Record all that one Spark application did and found, in one transaction. Dry runs' reports are passed over.
 
         :raises RequestError: one of the runs is recorded with another report
         """
         self.append(
+            *(Event.of_report(found.report, found.identity) for found in outcome.found),
             *(Event.of_report(report, identity) for report in outcome.reports if not report.dry_run),
             *(Event.of_failure(failure, identity) for failure in outcome.failures),
         )
@@ -186,6 +187,30 @@ class HistoryStore:
                 return {report["target"]: report for report in every if report}
             found = {target: _last_report(connection, target_digest(target)) for target in targets}
         return {target: report for target, report in found.items() if report}
+
+    def reports_of(self, identity: Identity, targets: Iterable[str]) -> list[dict[str, Any]]:
+        """The reports, as JSON, of what one task of one Dag run did to some targets in all its tries, newest first."""
+        self._prepare()
+        of_task = [
+            column == value if value is not None else column.is_(None)
+            for column, value in (
+                (events.c.dag_id, identity.dag_id),
+                (events.c.dag_run_id, identity.dag_run_id),
+                (events.c.task_id, identity.task_id),
+                (events.c.map_index, identity.map_index),
+            )
+        ]
+        query = (
+            sa.select(events.c.report)
+            .where(
+                events.c.target_key.in_([target_digest(target) for target in targets]),
+                events.c.kind == EventKind.SUCCEEDED.value,
+                *of_task,
+            )
+            .order_by(events.c.sequence.desc())
+        )
+        with self._database.reading() as connection:
+            return [json.loads(report) for report in connection.execute(query).scalars()]
 
     def coverage(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target, what its runs prove of it, as :class:`~..planning.coverage.Coverage` JSON.
@@ -268,11 +293,14 @@ def _lock_counter(connection: Connection) -> int:
 
 def _is_recorded(connection: Connection, event: Event) -> bool:
     """:raises RequestError: the run is recorded with another report"""
-    query = sa.select(events.c.report).where(events.c.run_key == digest(event.run_id), events.c.kind == event.kind)
-    found = connection.execute(query).first()
+    query = sa.select(events.c.report, events.c.token)
+    found = connection.execute(
+        query.where(events.c.run_key == digest(event.run_id), events.c.kind == event.kind)
+    ).first()
     if found is None:
         return False
-    if found.report != to_text(event.report):
+    # A run whose commit was found by another before its own report came is told in other words, but is the same.
+    if found.report != to_text(event.report) and (found.token is None or found.token != event.token):
         raise RequestError(
             f"The run {event.run_id} of {event.flow} is in the history with another report.",
             hint="A run id names one run: give every try and every run its own.",

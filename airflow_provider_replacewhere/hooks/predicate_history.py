@@ -177,6 +177,10 @@ class PredicateHistoryHook(BaseHook):
         """By target, the last successful run's report as JSON; see :meth:`HistoryStore.last_successful`."""
         return self.store.last_successful(targets)
 
+    def reports_of(self, identity: Identity, targets: Iterable[str]) -> list[dict[str, Any]]:
+        """See :meth:`~..history.store.HistoryStore.reports_of`."""
+        return self.store.reports_of(identity, targets)
+
     def coverage(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target, what its runs prove of it; see :meth:`~..history.store.HistoryStore.coverage`."""
         return self.store.coverage(targets)

@@ -48,6 +48,12 @@ class Ledger:
             targets += sorted({run.target for run in recent} - set(targets))
         return Slice(self._hook.last_successful(targets), self._hook.coverage(targets))
 
+    def earlier(self, definition: Definition) -> tuple[Mapping[str, Any], ...]:
+        """The reports of earlier tries of this task."""
+        if self.identity.try_number is None or self.identity.try_number < 2:
+            return ()
+        return tuple(self._hook.reports_of(self.identity, definition.targets))
+
     @contextmanager
     def running(self, request: RunRequest, definition: Definition) -> Iterator[None]:
         """Record the start of every flow that is known to run, and the failure of those that leave no other end.

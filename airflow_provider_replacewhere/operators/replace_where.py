@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -247,6 +248,8 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             dry_run=asked.dry_run,
             only_stale=asked.only_stale,
             fingerprint=self._fingerprint(definition),
+            logical_run=_logical_run(context),
+            earlier=ledger.earlier(definition),
         )
 
     def _look(self, request: RunRequest, cluster: Cluster) -> JobOutcome | None:
@@ -378,6 +381,18 @@ def _as_airflow_errors() -> Iterator[None]:
 def _identity(context: Context) -> Identity:
     ti = context["ti"]
     return Identity(ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.try_number)
+
+
+def _logical_run(context: Context) -> str:
+    """What all tries of one task's run have in common; who clears the task, or runs its Dag again, asks for another.
+
+    Clearing raises the number of tries that are allowed at most, which a retry does not. A Dag run that was deleted and
+    made again has the same id, but begins at another time.
+    """
+    ti: Any = context["ti"]
+    began = getattr(context.get("dag_run"), "start_date", None)
+    parts = (ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.max_tries, began and began.isoformat())
+    return json.dumps(parts)
 
 
 def _folders(context: Context) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -53,7 +52,7 @@ def planned(
         rows_unchanged=None,
         bytes_written=None,
         planning_information=planning_information(decision, sources, {**known, **target}),
-        token=hashlib.sha256("\0".join((run_id, facts.window, facts.definition_hash)).encode()).hexdigest(),
+        token=request.token(flow.name, facts.window, facts.definition_hash),
         started_at=started,
         finished_at=datetime.now(UTC).isoformat(),
         evaluated=facts.evaluated,

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_provider_replacewhere.errors import ReplaceWhereError, RequestError, error_from_json
+from airflow_provider_replacewhere.planning.request import Identity
 
 REPORT_VERSION = 1
 
@@ -46,6 +47,7 @@ class RunReport:
     :param window_types: by column that the predicate is about, its Spark type in the target
     :param unwatched: what the query depends on besides its text and the rows of Delta tables, each in words; None: not
         known
+    :param adopted: the run id of an earlier try that had made this run's commit, so that nothing was written again
     """
 
     flow: str
@@ -81,6 +83,7 @@ class RunReport:
     fingerprint: str | None = None
     window_types: Mapping[str, str] = field(default_factory=dict)
     unwatched: tuple[str, ...] | None = None
+    adopted: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values only: fit for XCom, the ledger and the commit."""
@@ -125,16 +128,29 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Found:
+    """A run that the ledger does not know, as the commit that it made tells of it.
+
+    :param identity: the task that ran it
+    """
+
+    report: RunReport
+    identity: Identity = Identity()
+
+
+@dataclass(frozen=True)
 class JobOutcome:
     """What one Spark application did: the reports of the runs that ended well, and the failures.
 
     :param error: what stopped the application before or outside any flow
+    :param found: runs of others that it came upon in the targets' logs, in the order of their commits
     """
 
     run_id: str
     reports: tuple[RunReport, ...] = ()
     failures: tuple[Failure, ...] = ()
     error: Mapping[str, Any] | None = None
+    found: tuple[Found, ...] = ()
 
     def raise_for_failure(self) -> None:
         """:raises ReplaceWhereError: the application, or one of its runs, failed"""
@@ -151,6 +167,7 @@ class JobOutcome:
                 "reports": [report.to_json() for report in self.reports],
                 "failures": [asdict(failure) for failure in self.failures],
                 "error": self.error,
+                "found": [{"report": f.report.to_json(), "identity": asdict(f.identity)} for f in self.found],
             },
             indent=1,
         )
@@ -171,6 +188,7 @@ class JobOutcome:
                 reports=tuple(RunReport.from_json(r) for r in value["reports"]),
                 failures=tuple(Failure(**f) for f in value["failures"]),
                 error=value["error"],
+                found=tuple(Found(RunReport.from_json(f["report"]), Identity(**f["identity"])) for f in value["found"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise RequestError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -71,6 +72,9 @@ class RunRequest:
     :param dry_run: plan only, write nothing
     :param fingerprint: of all that decides what the flows mean and can be seen where the run is asked for; see
         :mod:`~.fingerprint`. None: not taken
+    :param logical_run: what all tries of one task's run have in common, and a run that was cleared does not; by default
+        the application's own id
+    :param earlier: the reports of earlier tries of this task, as JSON: what they wrote is not written again
     """
 
     run_id: str
@@ -94,6 +98,8 @@ class RunRequest:
     identity: Identity = Identity()
     dry_run: bool = False
     fingerprint: str | None = None
+    logical_run: str | None = None
+    earlier: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         if self.as_of.tzinfo is None:
@@ -105,11 +111,20 @@ class RunRequest:
         if self.null_keys is not None:
             _one_of("null_keys", self.null_keys, NULL_KEY_POLICIES)
 
+    def token(self, flow: str, window: str, definition_hash: str) -> str:
+        """The identity of one write: every try of it has the same, and nothing else has.
+
+        :param window: canonical SQL with constants only
+        """
+        parts = (self.logical_run or self.run_id, flow, window, definition_hash)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
     def to_json(self) -> str:
         """The request as a JSON document with a version."""
-        value = asdict(replace(self, previous={}, coverage={}))
+        value = asdict(replace(self, previous={}, coverage={}, earlier=()))
         value["previous"] = {target: dict(report) for target, report in self.previous.items()}
         value["coverage"] = {target: dict(known) for target, known in self.coverage.items()}
+        value["earlier"] = [dict(report) for report in self.earlier]
         value["as_of"] = self.as_of.isoformat()
         return json.dumps({"version": REQUEST_VERSION, **value}, indent=1, sort_keys=True)
 

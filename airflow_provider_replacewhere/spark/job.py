@@ -20,8 +20,9 @@ from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.spark.errors import unexpected
 from airflow_provider_replacewhere.spark.exchange import write_text
 from airflow_provider_replacewhere.spark.pipeline import with_python
+from airflow_provider_replacewhere.spark.prepared import Setting
 from airflow_provider_replacewhere.spark.python_files import PipelineSpark
-from airflow_provider_replacewhere.spark.run import Setting, run_flow
+from airflow_provider_replacewhere.spark.run import run_flow
 from airflow_provider_replacewhere.spark.session import keeping_active, quiet, require_delta
 from airflow_provider_replacewhere.text import Span
 
@@ -175,7 +176,12 @@ class _Application:
         self.on_outcome(self._outcome())
 
     def _outcome(self) -> JobOutcome:
-        return JobOutcome(self.setting.request.run_id, tuple(self.reports), tuple(self.failures.values()))
+        return JobOutcome(
+            self.setting.request.run_id,
+            tuple(self.reports),
+            tuple(self.failures.values()),
+            found=tuple(self.setting.found),
+        )
 
 
 class _UpstreamError(ReplaceWhereError):

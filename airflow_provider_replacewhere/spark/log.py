@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 # Reading back further than this costs more than it can save.
 MOST_COMMITS = 5_000
 
+_COMMIT = re.compile(r"\d{20}\.json")
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
@@ -36,6 +38,13 @@ def read_commits(session: SparkSession, path: str, after: int, upto: int) -> tup
         except ValueError:
             return None
     return tuple(commits)
+
+
+def first_version(session: SparkSession, path: str) -> int | None:
+    """The oldest version whose commit is still in the log."""
+    fs, folder = file_system(session, f"{path}/_delta_log")
+    names = (str(status.getPath().getName()) for status in fs.listStatus(folder))
+    return min((int(name[:20]) for name in names if _COMMIT.fullmatch(name)), default=None)
 
 
 def layout_of(types: Mapping[str, str], schema: StructType, partition_columns: Iterable[str]) -> Layout:
