@@ -78,6 +78,18 @@ class ExpectationError(TerminalError):
     """Rows break an expectation that was declared ``ON VIOLATION FAIL UPDATE``."""
 
 
+class UndoRefusedError(TerminalError):
+    """A run cannot be undone: what it replaced was changed since, or what was there before is gone."""
+
+
+class LimitExceededError(TerminalError):
+    """The run would do more than it may: delete too many rows, or replace too long a window."""
+
+
+class EmptyResultError(TerminalError):
+    """The query gives no row for what is to be replaced, and the run must not empty it."""
+
+
 class WriteError(TerminalError):
     """The commit was refused, or what was read back is not what was asked for."""
 

@@ -16,9 +16,10 @@ from airflow_provider_replacewhere.flows.pipeline import load_pipeline
 from airflow_provider_replacewhere.flows.sql import parse_sql
 from airflow_provider_replacewhere.history.place import beside
 from airflow_provider_replacewhere.history.store import HistoryStore
+from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.report import JobOutcome, RunReport
-from airflow_provider_replacewhere.planning.request import Override, RunRequest
-from airflow_provider_replacewhere.spark.job import run_pipeline
+from airflow_provider_replacewhere.planning.request import Override, RunRequest, Undo
+from airflow_provider_replacewhere.spark.job import run_pipeline, run_undo
 from airflow_provider_replacewhere.spark.session import create_spark_session
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class LocalSession:
         time_zone: str = "UTC",
         allow_missing_columns: bool = False,
         skip_unchanged: bool = False,
+        limits: Limits = Limits(),
     ) -> list[RunReport]:
         """Run a pipeline's flows, in the order in which they read each other, and record what they did.
 
@@ -78,16 +80,49 @@ class LocalSession:
         :param allow_missing_columns: whether NULL may be written to a target's column that the query does not give
         :param skip_unchanged: whether to leave out the part of what would be replaced in which the target holds the
             query's rows already; costs a comparison of the two
+        :param limits: beyond which a run is refused, before anything is written
         :raises ReplaceWhereError: the first failure; flows that do not read the one that failed were run all the same,
             and everything is in the history
         """
         request = self._request(
             as_of, overrides, select, full_refresh, allow_full_refresh, refresh_policy, null_keys, time_zone
         )
-        request = replace(request, allow_missing_columns=allow_missing_columns, skip_unchanged=skip_unchanged)
+        request = replace(
+            request, allow_missing_columns=allow_missing_columns, skip_unchanged=skip_unchanged, limits=limits
+        )
         outcome = self.execute(pipeline, request)
         outcome.raise_for_failure()
         return list(outcome.reports)
+
+    def undo(self, run: str | int, *, force: bool = False, dry_run: bool = False) -> RunReport:
+        """Put the region that a run replaced back as it was before, in one commit.
+
+        The region counts as stale then: the flow's next run recomputes it.
+
+        :param run: the run's id, or its number in the history
+        :param force: whether to do so even where later runs or other writers changed the region since
+        :param dry_run: only say what would be done
+        :raises RequestError: there is no such run, or it wrote nothing
+        :raises UndoRefusedError: the region was changed since, or what was there before is gone
+        """
+        outcome, _ = self.execute_undo(run, force=force, dry_run=dry_run)
+        outcome.raise_for_failure()
+        return outcome.reports[0]
+
+    def execute_undo(self, run: str | int, *, force: bool, dry_run: bool) -> tuple[JobOutcome, RunRequest]:
+        """As :meth:`undo`, with the failure in the outcome."""
+        report = self.history.report_of(run)
+        request = self._request(None, None, (), (), False, "auto", None, report.time_zone)
+        request = replace(
+            request,
+            coverage=self.history.coverage([report.target]),
+            undo=Undo(report.to_json(), force),
+            dry_run=dry_run,
+        )
+        outcome = run_undo(self.spark, request)
+        if not dry_run:
+            self.history.record_outcome(outcome)
+        return outcome, request
 
     def plan(
         self,

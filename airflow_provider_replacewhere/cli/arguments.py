@@ -87,6 +87,20 @@ ONLY_STALE = argument("--only-stale", action="store_true", help="leave alone wha
 SKIP_UNCHANGED = argument(
     "--skip-unchanged", action="store_true", help="leave out the part in which the table holds the query's rows already"
 )
+LIMITS = (
+    argument(
+        "--max-deleted-rows", metavar="N", type=int, help="refuse to delete more rows, those that are put back too"
+    ),
+    argument(
+        "--max-deleted-fraction", metavar="SHARE", type=float, help="refuse to delete a larger share: 0.1 for 10 %%"
+    ),
+    argument("--max-window-days", metavar="DAYS", type=float, help="refuse a window that reaches over more days"),
+    argument(
+        "--on-empty",
+        choices=("replace", "fail", "skip"),
+        help="where the query gives no row: empty the window (replace, the default), refuse, or leave it as it is",
+    ),
+)
 FLOW = argument("--flow", metavar="NAME", help="the flow, or its table; needed where the pipeline has several")
 WHERE = argument("--where", metavar="PREDICATE", help="the predicate for this run, over columns of the target")
 COLUMN = argument("--column", metavar="NAME", help="in place of --where: a column of the target, with --start or --end")
@@ -101,6 +115,9 @@ DRY_RUN = argument("--dry-run", action="store_true", help="plan only, write noth
 TARGET = argument("--target", metavar="TABLE", help="only runs of this table")
 LIMIT = argument("--limit", metavar="N", type=int, default=20, help="at most so many runs (default: 20)")
 RUN = argument("--run", metavar="RUN", help="one run in detail, by its number or its id")
+
+RUN_TO_UNDO = argument("run_to_undo", metavar="RUN", help="the run, by its number or its id")
+FORCE = argument("--force", action="store_true", help="also where the region was changed since")
 
 _WHERE_TABLES_ARE = (ROOT, CONF, HISTORY)
 _HOW = (AS_OF, TIME_ZONE, NULL_KEYS, POLICY)
@@ -119,13 +136,39 @@ VERBS = (
         "say what a run would replace and why; nothing is written",
         (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, FORMAT),
     ),
-    Verb("run", "run the flows of pipeline files", (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, SKIP_UNCHANGED, FORMAT)),
+    Verb(
+        "run",
+        "run the flows of pipeline files",
+        (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, SKIP_UNCHANGED, *LIMITS, FORMAT),
+    ),
     Verb(
         "backfill",
         "run one flow for another range than its own, once",
-        (FILES, FLOW, WHERE, COLUMN, START, END, COLUMN_TYPE, ONLY_STALE, DRY_RUN, *_WHERE_TABLES_ARE, *_HOW, FORMAT),
+        (
+            FILES,
+            FLOW,
+            WHERE,
+            COLUMN,
+            START,
+            END,
+            COLUMN_TYPE,
+            ONLY_STALE,
+            SKIP_UNCHANGED,
+            DRY_RUN,
+            *_WHERE_TABLES_ARE,
+            *_HOW,
+            *LIMITS,
+            FORMAT,
+        ),
         "Run one flow with a predicate for this run only: --where, or --column with --start and --end. Later runs use "
         "the flow's own predicate again.",
+    ),
+    Verb(
+        "undo",
+        "put back what one run replaced, as it was before",
+        (RUN_TO_UNDO, FORCE, DRY_RUN, *_WHERE_TABLES_ARE, FORMAT),
+        "Put the region that one run replaced back as it was before that run, in one commit with a record of its own. "
+        "Refused where the region was changed since, or the version before is gone. The region counts as stale then.",
     ),
     Verb("history", "list what was run, the newest first", (RUN, TARGET, LIMIT, ROOT, HISTORY, FORMAT)),
 )

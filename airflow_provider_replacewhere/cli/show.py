@@ -150,11 +150,17 @@ def _run_row(run: Run) -> list[str]:
         str(run.sequence),
         run.started_at.isoformat(sep=" ", timespec="seconds")[:19],
         run.target,
-        str(report.mode if report else run.status),
+        _outcome(run, report),
         _count(report.rows_deleted if report else None),
         _count(report.rows_written if report else None),
         plain(report.window) + (" (override)" if report.override else "") if report else note,
     ]
+
+
+def _outcome(run: Run, report: RunReport | None) -> str:
+    if report is None:
+        return str(run.status)
+    return f"{report.mode} (adopted)" if report.adopted else str(report.mode)
 
 
 def _report_fields(report: RunReport) -> dict[str, str | None]:
@@ -163,6 +169,7 @@ def _report_fields(report: RunReport) -> dict[str, str | None]:
         "predicate": report.predicate + ("  (override)" if report.override else ""),
         "window": report.window,
         "mode": str(report.mode),
+        "adopted": f"the commit of {report.adopted}; this try wrote nothing" if report.adopted else None,
         "why": "\n".join(why(report)),
         "replaced": report.replaced or "nothing",
         "fresh": report.fresh,

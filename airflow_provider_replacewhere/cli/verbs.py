@@ -6,7 +6,7 @@ import json
 import uuid
 from argparse import Namespace
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,12 @@ from airflow_provider_replacewhere.flows.model import Pipeline
 from airflow_provider_replacewhere.flows.pipeline import load_pipeline
 from airflow_provider_replacewhere.planning.bounds import Bounds
 from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
+from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.request import Override, RunRequest
 
 if TYPE_CHECKING:
-    from airflow_provider_replacewhere.history.records import Run
     from airflow_provider_replacewhere.history.store import HistoryStore
+    from airflow_provider_replacewhere.planning.report import JobOutcome
 
 Result = ReplaceWhereError | None
 
@@ -78,7 +79,7 @@ def history(options: Namespace) -> Result:
     """
     store = _history(options)
     if options.run is not None:
-        found = _one_run(store, options.run)
+        found = store.find(options.run)
         _print(found.to_json(), show.run_as_text(found), options)
         return None
     if options.limit < 1:
@@ -86,6 +87,18 @@ def history(options: Namespace) -> Result:
     runs = store.runs(target=options.target, limit=options.limit)
     _print([each.to_json() for each in runs], show.runs_as_text(runs, store.url), options)
     return None
+
+
+def undo(options: Namespace) -> Result:
+    """Put back what one run replaced."""
+    with spark_session(options.conf) as spark:
+        # Imported here because it brings pyspark.
+        from airflow_provider_replacewhere.local import LocalSession
+
+        session = LocalSession(spark, root=options.root, history=options.history)
+        outcome, request = session.execute_undo(options.run_to_undo, force=options.force, dry_run=options.dry_run)
+    _print(json.loads(outcome.to_json()), show.outcome_as_text(outcome, request), options)
+    return _failure(outcome)
 
 
 def _load(options: Namespace) -> Pipeline:
@@ -109,7 +122,13 @@ def _request(
         refresh_policy=options.policy,
         only_stale=getattr(options, "only_stale", False),
         skip_unchanged=getattr(options, "skip_unchanged", False),
+        limits=_limits(options),
     )
+
+
+def _limits(options: Namespace) -> Limits:
+    given = {limit.name: getattr(options, limit.name, None) for limit in fields(Limits)}
+    return Limits(**{name: value for name, value in given.items() if value is not None})
 
 
 def _execute(options: Namespace, pipeline: Pipeline, request: RunRequest) -> Result:
@@ -120,6 +139,10 @@ def _execute(options: Namespace, pipeline: Pipeline, request: RunRequest) -> Res
         session = LocalSession(spark, root=options.root, history=options.history)
         outcome = session.execute(pipeline, request)
     _print(json.loads(outcome.to_json()), show.outcome_as_text(outcome, request), options)
+    return _failure(outcome)
+
+
+def _failure(outcome: JobOutcome) -> Result:
     try:
         outcome.raise_for_failure()
     except ReplaceWhereError as error:
@@ -155,17 +178,6 @@ def _history(options: Namespace) -> HistoryStore:
 
     given = options.history
     return given if isinstance(given, HistoryStore) else HistoryStore(given or beside(options.root))
-
-
-def _one_run(store: HistoryStore, wanted: str) -> Run:
-    if wanted.isdigit():
-        found = store.runs(limit=1, before=int(wanted) + 1)
-        run = found[0] if found and found[0].sequence == int(wanted) else None
-    else:
-        run = store.run(wanted)
-    if run is None:
-        raise RequestError(f"The history at {store.url} has no run {wanted}.", hint="List runs without --run.")
-    return run
 
 
 def _print(as_json: object, as_text: Iterable[str], options: Namespace) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -191,12 +190,6 @@ def _run(events: tuple[Event, ...]) -> Run:
     )
 
 
-_NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
-
-
 def target_key(target: str) -> str:
     """What all spellings of one target have in common: no letter case (paths keep theirs), no needless backticks."""
-    parts = tuple(
-        quoted.replace("``", "`") if quoted else plain.strip() for quoted, plain in _NAME_PART.findall(target)
-    )
-    return str(TableName(TableName(parts).key))
+    return str(TableName(TableName.parse(target).key))

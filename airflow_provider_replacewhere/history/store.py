@@ -171,6 +171,32 @@ class HistoryStore:
         found = self._fold_of(sa.select(events.c.run_key).where(events.c.run_key == digest(run_id)).distinct())
         return found[0] if found else None
 
+    def find(self, run: str | int) -> Run:
+        """One run.
+
+        :param run: its id, or its number: the place of its first event
+        :raises RequestError: there is no such run
+        """
+        if isinstance(run, str) and not run.isdecimal():
+            found = self.run(run)
+        else:
+            page = self.runs(before=int(run) + 1, limit=1)
+            found = page[0] if page and page[0].sequence == int(run) else None
+        if found is None:
+            hint = "List them with `replacewhere history`."
+            raise RequestError(f"The history at {self.url} has no run {run}.", hint=hint)
+        return found
+
+    def report_of(self, run: str | int) -> RunReport:
+        """The report of a run that ended well; see :meth:`find`.
+
+        :raises RequestError: there is no such run, or it did not end well
+        """
+        found = self.find(run)
+        if found.report is None:
+            raise RequestError(f"The run {run} of {found.flow} is {found.status}: it has no report.")
+        return found.report
+
     def last_successful(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target as spelled in the argument, the last successful run's report as JSON.
 

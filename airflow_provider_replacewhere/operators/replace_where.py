@@ -26,6 +26,7 @@ from airflow_provider_replacewhere.operators.ledger import Ledger
 from airflow_provider_replacewhere.operators.package import code_package
 from airflow_provider_replacewhere.operators.package import fingerprint as package_fingerprint
 from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
+from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
@@ -72,6 +73,11 @@ class ReplaceWhereOperator(SparkSubmitOperator):
     :param allow_missing_columns: whether a column that the query does not give may be filled with NULL
     :param skip_unchanged: whether to leave out the part of what would be replaced in which the target holds the query's
         rows already; costs a comparison of the two
+    :param max_deleted_rows: refuse a run that would delete more rows of a target, those counted that are put back
+    :param max_deleted_fraction: refuse one that would delete a larger share of a target's rows, from 0 to 1
+    :param max_window_days: refuse a window that reaches over more days
+    :param on_empty: where the query gives no row for what is to be replaced: ``replace`` empties it, ``fail`` refuses,
+        ``skip`` leaves it as it is
     :param root: folder of the directory catalog: tables are Delta folders below it, by name. By default names are
         resolved by Spark's catalog. (templated)
     :param exchange: a folder that driver and worker both reach, for the outcome; needed with deploy mode ``cluster``.
@@ -122,6 +128,10 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         refresh_policy: str = "auto",
         allow_missing_columns: bool = False,
         skip_unchanged: bool = False,
+        max_deleted_rows: int | None = None,
+        max_deleted_fraction: float | None = None,
+        max_window_days: float | None = None,
+        on_empty: str = "replace",
         root: str | None = None,
         exchange: str | None = None,
         history_conn_id: str = PredicateHistoryHook.default_conn_name,
@@ -151,6 +161,10 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.refresh_policy = refresh_policy
         self.allow_missing_columns = allow_missing_columns
         self.skip_unchanged = skip_unchanged
+        self.max_deleted_rows = max_deleted_rows
+        self.max_deleted_fraction = max_deleted_fraction
+        self.max_window_days = max_window_days
+        self.on_empty = on_empty
         self.root = root
         self.exchange = exchange
         self.history_conn_id = history_conn_id
@@ -250,6 +264,12 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             fingerprint=self._fingerprint(definition),
             logical_run=_logical_run(context),
             earlier=ledger.earlier(definition),
+            limits=Limits(
+                max_deleted_rows=self.max_deleted_rows,
+                max_deleted_fraction=self.max_deleted_fraction,
+                max_window_days=self.max_window_days,
+                on_empty=self.on_empty,
+            ),
         )
 
     def _look(self, request: RunRequest, cluster: Cluster) -> JobOutcome | None:

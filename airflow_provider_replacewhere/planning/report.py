@@ -21,6 +21,7 @@ class Mode(StrEnum):
     INCREMENTAL = "INCREMENTAL"
     FULL_RECOMPUTE = "FULL_RECOMPUTE"
     FULL_REFRESH = "FULL_REFRESH"
+    UNDO = "UNDO"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.text import Document
 
 REQUEST_VERSION = 1
@@ -36,6 +37,18 @@ class FlowArguments:
     clustered_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
+
+
+@dataclass(frozen=True)
+class Undo:
+    """A run whose replaced region is to be put back as it was before.
+
+    :param report: of that run, as JSON
+    :param force: whether to do so even where the region was changed since
+    """
+
+    report: Mapping[str, Any]
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,8 @@ class RunRequest:
         :mod:`~.fingerprint`. None: not taken
     :param logical_run: what all tries of one task's run have in common, and a run that was cleared does not; by default
         the application's own id
+    :param undo: in place of flows, the run that is to be undone
+    :param limits: beyond which a run is refused
     :param earlier: the reports of earlier tries of this task, as JSON: what they wrote is not written again
     """
 
@@ -100,6 +115,8 @@ class RunRequest:
     fingerprint: str | None = None
     logical_run: str | None = None
     earlier: tuple[Mapping[str, Any], ...] = ()
+    limits: Limits = Limits()
+    undo: Undo | None = None
 
     def __post_init__(self) -> None:
         if self.as_of.tzinfo is None:
@@ -121,10 +138,11 @@ class RunRequest:
 
     def to_json(self) -> str:
         """The request as a JSON document with a version."""
-        value = asdict(replace(self, previous={}, coverage={}, earlier=()))
+        value = asdict(replace(self, previous={}, coverage={}, earlier=(), undo=None))
         value["previous"] = {target: dict(report) for target, report in self.previous.items()}
         value["coverage"] = {target: dict(known) for target, known in self.coverage.items()}
         value["earlier"] = [dict(report) for report in self.earlier]
+        value["undo"] = {"report": dict(self.undo.report), "force": self.undo.force} if self.undo else None
         value["as_of"] = self.as_of.isoformat()
         return json.dumps({"version": REQUEST_VERSION, **value}, indent=1, sort_keys=True)
 
@@ -148,13 +166,15 @@ class RunRequest:
                 hint="Let the worker and the driver run the same version of airflow-provider-replacewhere.",
             )
         try:
-            arguments = value.pop("arguments")
+            arguments, undo = value.pop("arguments"), value.pop("undo")
             return cls(
                 as_of=datetime.fromisoformat(value.pop("as_of")),
                 documents=tuple(Document(**d) for d in value.pop("documents")),
                 arguments=FlowArguments(**_tuples(arguments)) if arguments else None,
                 overrides=tuple(Override(**o) for o in value.pop("overrides")),
                 identity=Identity(**value.pop("identity")),
+                limits=Limits(**value.pop("limits")),
+                undo=Undo(**undo) if undo else None,
                 **_tuples(value),
             )
         except (KeyError, TypeError, ValueError) as error:

@@ -13,7 +13,8 @@ from airflow_provider_replacewhere.planning.report import Mode, RunReport
 def why(report: RunReport) -> list[str]:
     """The reasons of a run, one a line; of a NO_OP, why there was nothing to do."""
     if report.mode is Mode.NO_OP:
-        return ["the ledger proves the whole window fresh"]
+        empty = [reason(value) for value in report.reasons if value["reason"] == "EMPTY_RESULT_SKIPPED"]
+        return empty or ["the ledger proves the whole window fresh"]
     return [reason(value) for value in report.reasons] or ["as asked"]
 
 
@@ -24,6 +25,11 @@ def reason(value: Mapping[str, Any]) -> str:
         case "SOURCE_CHANGED":
             was = "" if value["from_version"] is None else f", was {value['from_version']}"
             return f"{name} ({value['table']}: version {value['to_version']}{was})"
+        case "EMPTY_RESULT_SKIPPED":
+            return f"{name} (the query gives no row, and on_empty is skip)"
+        case "UNDO_REQUESTED":
+            over = f", over {', '.join(map(str, value['over_versions']))}" if "over_versions" in value else ""
+            return f"{name} ({value['run_id']}, version {value['version']}{over})"
         case "WINDOW_WIDENED":
             return f"{name} (newly exposed: {plain(value['newly_exposed'])})"
         case "EXTERNAL_CHANGE_IN_REPLACE_WINDOW" if "version" in value:

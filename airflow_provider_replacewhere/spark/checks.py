@@ -11,11 +11,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_replacewhere.errors import ExpectationError, FullRefreshRefusedError, NullKeyError
+from airflow_provider_replacewhere.errors import (
+    EmptyResultError,
+    ExpectationError,
+    FullRefreshRefusedError,
+    NullKeyError,
+)
 from airflow_provider_replacewhere.flows.model import Flow, OnViolation
+from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.window import Window
 from airflow_provider_replacewhere.spark.prepared import no_expectation
-from airflow_provider_replacewhere.spark.skipping import gives_nothing
+from airflow_provider_replacewhere.spark.skipping import gives_nothing, scanned
 from airflow_provider_replacewhere.spark.target import RESET_ALLOWED, State, Target
 
 
@@ -60,6 +66,38 @@ def check_null_keys(query: DataFrame, window: Window, flow: Flow) -> None:
             "have them replaced with every window, or give the column a value in the query.",
             span=flow.replace_where,
         )
+
+
+def check_deleted(target: Target, replaced: str, limits: Limits) -> None:
+    """Refuse a run that would delete more rows of the target than it may.
+
+    :param replaced: the condition of the rows that are deleted
+    :raises LimitExceededError: it would
+    """
+    if not limits.counts_deleted:
+        return
+    inside = target.frame().where(replaced)
+    # The statistics tell how many there are at most, which is often enough.
+    at_most = scanned(inside)["rows"]
+    if limits.max_deleted_fraction is None and at_most is not None and at_most <= (limits.max_deleted_rows or 0):
+        return
+    limits.check_deleted(str(target), inside.count(), target.frame().count())
+
+
+def is_refused_as_empty(rows: DataFrame, flow: Flow, replaced: str, limits: Limits) -> bool:
+    """Whether there is no row to be written, so that the target is to be left as it is.
+
+    :raises EmptyResultError: there is none, and there must be some
+    """
+    if limits.on_empty == "replace" or not rows.isEmpty():
+        return False
+    if limits.on_empty == "skip":
+        return True
+    raise EmptyResultError(
+        f"The query of {flow.name} gives no row for {replaced}, which the run would have emptied.",
+        hint="Look at the sources; set on_empty='replace' where a window may well become empty.",
+        span=flow.span,
+    )
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_replacewhere.planning.changes import LogCommit
 from airflow_provider_replacewhere.planning.coverage import Coverage, Pin
 from airflow_provider_replacewhere.planning.decide import Reason, SourceChange
-from airflow_provider_replacewhere.planning.window import Window
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.spark.jvm import class_name, expressions, walk
 from airflow_provider_replacewhere.spark.landed import touched_in
@@ -71,10 +70,13 @@ def source_commits(
     return tuple(commit for commit in commits if commit.changes_rows)
 
 
-def late_changes(session: SparkSession, state: State, window: Window, committed: int) -> tuple[Region | None, ...]:
+def late_changes(
+    session: SparkSession, state: State, types: Mapping[str, str], committed: int
+) -> tuple[Region | None, ...]:
     """What others changed between the decision and the run's own commit: regions, or None for the whole table.
 
     :param state: the target as it was when the decision was taken
+    :param types: of the columns that matter
     :param committed: the version of the run's commit
     """
     if committed == state.version + 1:
@@ -82,7 +84,7 @@ def late_changes(session: SparkSession, state: State, window: Window, committed:
     commits, changed = read_commits(session, state.path, state.version, committed - 1), touched_in(state)
     if commits is None:
         return (None,)
-    return tuple(changed(commit, window.types) for commit in commits if commit.touches_table)
+    return tuple(changed(commit, types) for commit in commits if commit.touches_table)
 
 
 def estimate(target: Target, replaced: str | None) -> dict[str, int | None]:

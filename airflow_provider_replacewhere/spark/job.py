@@ -15,15 +15,17 @@ from pyspark.sql import SparkSession
 from airflow_provider_replacewhere.errors import DefinitionError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.flows.model import Flow, NullKeys, Pipeline, TableName
 from airflow_provider_replacewhere.planning.pipeline import flow_named, pipeline_of, selected
-from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
+from airflow_provider_replacewhere.planning.report import Failure, Found, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
+from airflow_provider_replacewhere.predicates.clock import Clock
 from airflow_provider_replacewhere.spark.errors import unexpected
 from airflow_provider_replacewhere.spark.exchange import write_text
 from airflow_provider_replacewhere.spark.pipeline import with_python
 from airflow_provider_replacewhere.spark.prepared import Setting
 from airflow_provider_replacewhere.spark.python_files import PipelineSpark
 from airflow_provider_replacewhere.spark.run import run_flow
-from airflow_provider_replacewhere.spark.session import keeping_active, quiet, require_delta
+from airflow_provider_replacewhere.spark.session import flow_session, keeping_active, quiet, require_delta
+from airflow_provider_replacewhere.spark.undo import undo
 from airflow_provider_replacewhere.text import Span
 
 OnOutcome = Callable[[JobOutcome], None]
@@ -60,6 +62,10 @@ def run_request(session: SparkSession, request: RunRequest, on_outcome: OnOutcom
     """Run what a request asks for; errors are in the outcome."""
     outcome = JobOutcome(request.run_id)
     try:
+        if request.undo is not None:
+            outcome = run_undo(session, request)
+            on_outcome(outcome)
+            return outcome
         pipeline = pipeline_of(request)
         return run_pipeline(session, pipeline, request, on_outcome)
     except ReplaceWhereError as error:
@@ -86,6 +92,25 @@ def run_pipeline(
         null_keys = cast(NullKeys, request.null_keys or "fail")
         whole = with_python(pipeline, spark, time_zone=request.time_zone, null_keys=null_keys)
         return _Application(Setting(session, spark, whole, request), on_outcome).run()
+
+
+def run_undo(session: SparkSession, request: RunRequest) -> JobOutcome:
+    """Undo the run that a request names; errors are in the outcome."""
+    assert request.undo is not None
+    quiet()
+    require_delta(session)
+    run, found = request.undo.report, list[Found]()
+    started = datetime.now(UTC).isoformat()
+    try:
+        with keeping_active(session):
+            own = flow_session(session, Clock(request.as_of, request.time_zone), {})
+            return JobOutcome(request.run_id, (undo(own, request, found),), found=tuple(found))
+    except Exception as raised:
+        error = raised if isinstance(raised, ReplaceWhereError) else unexpected(raised)
+        ended = datetime.now(UTC).isoformat()
+        run_id = f"{request.run_id}/{run['flow']}"
+        failure = Failure(run["flow"], run["target"], run_id, error.to_json(), started, ended)
+        return JobOutcome(request.run_id, failures=(failure,), found=tuple(found))
 
 
 @dataclass

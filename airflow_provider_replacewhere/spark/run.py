@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.errors import ConcurrentWriteError, SkippedWriteError
 from airflow_provider_replacewhere.flows.model import Flow
-from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide
+from airflow_provider_replacewhere.planning.decide import Decision, Facts, Reason, decide
 from airflow_provider_replacewhere.planning.landed import adopted, metadata_of
 from airflow_provider_replacewhere.planning.planned import planned
 from airflow_provider_replacewhere.planning.promise import promise
@@ -19,7 +19,13 @@ from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.planning.window import Window
 from airflow_provider_replacewhere.spark import unchanged
 from airflow_provider_replacewhere.spark.changes import SourceChanges
-from airflow_provider_replacewhere.spark.checks import check_full_refresh, check_null_keys, checked
+from airflow_provider_replacewhere.spark.checks import (
+    check_deleted,
+    check_full_refresh,
+    check_null_keys,
+    checked,
+    is_refused_as_empty,
+)
 from airflow_provider_replacewhere.spark.definition import unwatched
 from airflow_provider_replacewhere.spark.freshness import coverage_of, estimate, is_deterministic, late_changes, pins
 from airflow_provider_replacewhere.spark.landed import Look, landed_since, look, touched_in
@@ -48,6 +54,7 @@ def run_flow(
     run = _Run(request, prepared, seen, override, full_refresh, started)
     if not request.dry_run and (written := run.by_an_earlier_try()) is not None:
         return adopted(written, run.run_id)
+    request.limits.check_window(prepared.window.region, prepared.window.sql, request.as_of)
     decision = run.decide()
     if full_refresh:
         allowed = request.allow_full_refresh
@@ -155,22 +162,40 @@ class _Run:
 
     def write(self, decision: Decision) -> RunReport:
         """Check what is to be written, write it, and say what that did."""
-        prepared, flow = self.prepared, self.prepared.flow
+        prepared, flow, limits = self.prepared, self.prepared.flow, self.request.limits
         check_null_keys(prepared.rows, prepared.window, flow)
         rows = prepared.rows.where(_replaced(decision, prepared.window))
-        with checked(rows, flow, keep=self.request.skip_unchanged) as (kept, expectations):
+        twice = self.request.skip_unchanged or limits.on_empty != "replace"
+        with checked(rows, flow, keep=twice) as (kept, expectations):
             if self.request.skip_unchanged:
                 decision = self._without_unchanged(decision, kept)
                 if decision.mode is Mode.NO_OP:
                     return replace(self.unwritten(decision), expectations=expectations)
                 kept = kept.where(_replaced(decision, prepared.window))
+            everything = decision.mode is Mode.FULL_REFRESH
+            replaced = EVERYTHING if everything else _replaced(decision, prepared.window)
+            if is_refused_as_empty(kept, flow, replaced, limits):
+                return replace(self._left_empty(decision), expectations=expectations)
+            if prepared.state is not None:
+                check_deleted(prepared.target, replaced, limits)
             report = replace(
                 self.report(decision),
-                replaced="TRUE" if decision.mode is Mode.FULL_REFRESH else _replaced(decision, prepared.window),
+                replaced="TRUE" if everything else replaced,
                 expectations=expectations,
                 columns_added=prepared.fit.added if self.facts.target_exists else (),
             )
             return self._commit(decision, report, kept)
+
+    def _left_empty(self, decision: Decision) -> RunReport:
+        """The report of a run that leaves the target as it is because its query gives nothing; that proves nothing."""
+        reasons = (*decision.reasons, {"reason": str(Reason.EMPTY_RESULT_SKIPPED)})
+        left = replace(decision, mode=Mode.NO_OP, reasons=reasons)
+        if (state := self.prepared.state) is None:
+            return replace(self.report(left), finished_at=_now())
+        fresh = left.fresh
+        promised = replace(promise(self.facts, left, state.table_id, state.version), region=fresh, bound=fresh.hull(1))
+        proof = promised.proven(self.run_id, state.version)
+        return replace(self.report(left), coverage=proof.to_json(), finished_at=_now())
 
     def _commit(self, decision: Decision, report: RunReport, rows: DataFrame) -> RunReport:
         session, state = self.prepared.session, self._existing()
@@ -184,7 +209,7 @@ class _Run:
             if by_another is None:
                 raise
             return adopted(by_another.report, self.run_id)
-        late = late_changes(session, state, self.prepared.window, commit.version)
+        late = late_changes(session, state, self.prepared.window.types, commit.version)
         columns = tuple(dict.fromkeys((*(field.name for field in state.schema), *rows.columns)))
         return replace(
             report,

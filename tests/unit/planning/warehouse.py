@@ -366,9 +366,8 @@ class Warehouse:
         )
 
     def _prove(self, run: Run, version: int | None) -> None:
-        window: Any = SimpleNamespace(types=TYPES, region=run.facts.region)
         promised = promise.promise(run.facts, run.decision, run.state.table_id, run.state.version)
         committed = run.state.version if version is None else version
-        late = freshness.late_changes(self, run.state, window, committed) if version is not None else ()  # type: ignore[arg-type]
+        late = freshness.late_changes(self, run.state, TYPES, committed) if version is not None else ()  # type: ignore[arg-type]
         found = promised.proven(str(run.number), committed, late)
         run.entry = found.to_json()
