@@ -41,6 +41,7 @@ test: $(READY) ## run the whole test suite
 	@$(BIN)/python -m tools.run_tests --lanes 2 spark e2e spark/differential unit airflow
 
 fuzz: $(READY) ## random worlds against recomputing by hand: SCENARIOS=2000 SEED=1 PROCESSES=2
+	@$(BIN)/python -m pytest tests/spark/differential -m long
 	@$(BIN)/python -m tests.spark.differential --scenarios $(SCENARIOS) --seed $(SEED) --processes $(PROCESSES)
 
 lint: $(READY) ## ruff: rules and format

@@ -14,6 +14,10 @@ TODAY = 9
 DAY_KINDS = ("date", "timestamp", "timestamp_ntz")
 NUMBERS = ("int", "dec")
 
+# Statistics know of instants their milliseconds, and of texts their first 32 characters.
+TIMES = ("00:00:00", "00:00:00", "04:30:00", "12:00:00", "23:59:59.999600")
+STRINGS = ("a", "b", "c", "d" * 40 + "1", "d" * 40 + "2")
+
 TYPES = {
     "date": ("DATE",),
     "timestamp": ("TIMESTAMP",),
@@ -42,6 +46,11 @@ class Column:
         """The value of that number, as SQL."""
         return literal(self.kind, number, rng)
 
+    @property
+    def size(self) -> int:
+        """How many values there are, in their order."""
+        return len(STRINGS) if self.kind == "string" else DAYS
+
     def random(self, rng: random.Random, nulls: float = 0.1) -> str:
         """Any value."""
         if rng.random() < nulls:
@@ -55,20 +64,20 @@ def literal(kind: str, number: int, rng: random.Random | None = None) -> str:
     :param rng: where given, instants fall on any hour of the day
     """
     day = f"2026-03-{1 + number:02d}" if number >= 0 else f"2026-02-{29 + number:02d}"
-    hour = rng.choice((0, 0, 4, 12, 23)) if rng else 0
+    time = rng.choice(TIMES) if rng else TIMES[0]
     match kind:
         case "date":
             return f"DATE'{day}'"
         case "timestamp":
-            return f"TIMESTAMP'{day} {hour:02d}:00:00'"
+            return f"TIMESTAMP'{day} {time}'"
         case "timestamp_ntz":
-            return f"TIMESTAMP_NTZ'{day} {hour:02d}:00:00'"
+            return f"TIMESTAMP_NTZ'{day} {time}'"
         case "int":
             return str(number)
         case "dec":
             return f"{number}.{rng.choice((0, 5)) if rng else 0}0BD"
         case "string":
-            return f"'{'abcde'[number % 5]}'"
+            return f"'{STRINGS[number % len(STRINGS)]}'"
         case "daystring":
             return f"'{day}'"
         case "epochday":

@@ -52,7 +52,7 @@ class Window:
 
     def moved(self, rng: random.Random) -> Window:
         """The same kind of window elsewhere: wider, narrower, shifted, or far away."""
-        low, high = self.low, self.high
+        low, high, size = self.low, self.high, self.column.size
         match rng.choice(("wider", "narrower", "shifted", "elsewhere")):
             case "wider":
                 low, high = low - rng.randint(0, 2), high + rng.randint(0, 2)
@@ -62,10 +62,10 @@ class Window:
                 by = rng.choice((-2, -1, 1, 2))
                 low, high = low + by, high + by
             case _:
-                low = rng.randrange(DAYS - 1)
+                low = rng.randrange(size - 1)
                 high = low + rng.randint(1, 5)
-        low = max(0, min(low, DAYS - 2))
-        return replace(self, low=low, high=max(low + 1, min(high, DAYS)))
+        low = max(0, min(low, size - 2))
+        return replace(self, low=low, high=max(low + 1, min(high, size - 1)))
 
 
 _PLAIN = ("k", "s", "b", "ts", "g", "name", "other")
@@ -81,7 +81,7 @@ def window(rng: random.Random, columns: Sequence[Column], near: tuple[int, ...])
     low = near[0] if rng.random() < 0.7 else rng.randrange(DAYS - 4)
     high = near[1] if rng.random() < 0.7 and near[1] > low else min(low + rng.randint(3, 7), DAYS)
     if day.kind in ("int", "dec", "string") and day.name not in ("day", "d"):
-        low, high = rng.choice(((0, 2), (1, 3), (1, 4), (2, 5), (0, 4)))
+        low, high = rng.choice(((0, 2), (1, 3), (1, 4), (2, 4), (0, 4)))
     styles = ["range"] * 4 + ["between", "from", "upto", "list", "gap", "or null", "mirrored"]
     styles += ["one"] if rng.random() < 0.4 else []
     if day.kind == "date":

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tests.spark.differential import dml
 from tests.spark.differential.columns import DAYS, Column, literal
-from tests.spark.differential.queries import SHAPES, Query, over_target, query
+from tests.spark.differential.queries import over_target, query
 from tests.spark.differential.script import Flow, Form, Script, Step, places
 from tests.spark.differential.sources import Table, sources
 from tests.spark.differential.windows import Window, window
+from tests.spark.differential.writer import SHAPES, Query
 
-FLOWS = 4
-STEPS = 10
+FLOWS = 5
+STEPS = 6
 
 
-def world(seed: int, number: int, *, flows: int = FLOWS, steps: int = STEPS) -> Script:
+def world(
+    seed: int, number: int, *, flows: int = FLOWS, steps: int = STEPS, shapes: Collection[str] = SHAPES
+) -> Script:
     """The script of one world; the same for the same numbers.
 
     Shapes take turns over the worlds of a seed, so that a few worlds have seen all of them.
+
+    :param shapes: the shapes of queries to choose from
     """
     rng = random.Random(f"{seed}/{number}")
     tables = sources(rng)
-    order = list(SHAPES)
+    order = list(shapes)
     random.Random(seed).shuffle(order)
     views: dict[str, str] = {}
     made: list[Flow] = []
     queries: list[Query] = []
     for index in range(flows):
         near = _near(rng)
-        if index == flows - 1 and queries[-1].columns[0].kind != "bool" and rng.random() < 0.4:
+        if queries and index == flows - 1 and queries[-1].columns[0].kind != "bool" and rng.random() < 0.4:
             found = over_target(rng, made[-1].target, queries[-1])
         else:
             found = query(rng, tables, near, order[(number * flows + index) % len(order)])
