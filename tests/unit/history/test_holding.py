@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_replacewhere.errors import HistoryError, LeaseLostError
 from airflow_provider_replacewhere.history import holding as module
 from airflow_provider_replacewhere.history.holding import Held, holding
-from airflow_provider_replacewhere.history.leases import Lease, LeaseState
+from airflow_provider_replacewhere.history.leases import LeaseState
 from airflow_provider_replacewhere.history.store import HistoryStore
 from tests.leases import claim, granted, numbers, refused
 from tests.postgres import PostgresServer
@@ -180,19 +180,26 @@ def test_a_lease_is_lost_when_the_database_stays_away_for_as_long_as_it_lasts(
 
 
 class Hanging:
-    """A ledger whose database takes everything and answers nothing, as behind a network that is cut."""
+    """A ledger whose database takes everything and answers nothing, as behind a network that is cut.
 
-    def __init__(self, store: HistoryStore) -> None:
+    :ivar hanging: how many calls wait for an answer
+    """
+
+    def __init__(self, store: HistoryStore, *verbs: str) -> None:
         self._store = store
+        self._verbs = verbs
         self.hangs = False
+        self.hanging = 0
         self.end = threading.Event()
 
     def __getattr__(self, name: str) -> object:
         method = getattr(self._store, name)
 
         def call(*arguments: object, **options: object) -> object:
-            if self.hangs:
+            if self.hangs and name in self._verbs:
+                self.hanging += 1
                 self.end.wait()
+                self.hanging -= 1
             return method(*arguments, **options)
 
         return call
@@ -202,7 +209,7 @@ def test_a_database_that_hangs_hides_no_loss_and_holds_up_no_end(
     store: HistoryStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "_GOODBYE_SECONDS", 0.2)
-    keeper = Hanging(store)
+    keeper = Hanging(store, "renew", "release")
     lease = granted(store.acquire([claim("a")], seconds=1))
     try:
         with holding(keeper, [lease], seconds=1, every=0.05) as held:  # type: ignore[arg-type]
@@ -217,17 +224,18 @@ def test_a_database_that_hangs_hides_no_loss_and_holds_up_no_end(
 
 
 def test_a_heartbeat_that_comes_too_late_is_no_news_of_a_loss(store: HistoryStore) -> None:
-    """The lease is freed while a renewal is on its way."""
-    keeper = Hanging(store)
+    keeper = Hanging(store, "renew")
     told: list[LeaseLostError] = []
-    lease: Lease = granted(store.acquire([claim("a")]))
-    with holding(keeper, [lease], every=0.01, on_lost=told.append) as held:  # type: ignore[arg-type]
+    first, second = (granted(store.acquire([claim(name, numbers(n, n + 1))])) for n, name in enumerate("ab"))
+    with holding(keeper, [first, second], every=0.01, on_lost=told.append) as held:  # type: ignore[arg-type]
         keeper.hangs = True
-        time.sleep(0.1)
-        store.release(lease)
-        with held._lock:
-            held._leases.pop(lease.fence)
-        keeper.end.set()
+        until(lambda: keeper.hanging == 1)
+        # Freed while its renewal is on its way.
+        held.release(first)
         keeper.hangs = False
+        keeper.end.set()
+        beat_after(held)
+        assert [lease.run_id for lease in held.leases] == ["b"]
+        held.check()
     assert told == []
     assert not held.lost.is_set()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
@@ -34,7 +35,7 @@ def start(*arguments: object, before: str = "") -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -42,9 +43,18 @@ def start(*arguments: object, before: str = "") -> subprocess.Popen[str]:
 
 
 def output(process: subprocess.Popen[str]) -> str:
-    said = process.communicate(timeout=300)[0]
+    try:
+        said = process.communicate(timeout=300)[0]
+    finally:
+        process.kill()
     assert process.returncode == 0, said
     return said
+
+
+def outputs(processes: list[subprocess.Popen[str]]) -> list[str]:
+    """Of all, also where one of them failed."""
+    with ThreadPoolExecutor(len(processes)) as pool:
+        return list(pool.map(output, processes))
 
 
 def test_of_many_who_want_the_same_rows_only_one_writes_at_a_time(
@@ -57,7 +67,7 @@ def test_of_many_who_want_the_same_rows_only_one_writes_at_a_time(
     while len(list(folder.glob("*.ready"))) < PROCESSES and all(process.poll() is None for process in processes):
         time.sleep(0.01)
     (folder / "go").touch()
-    assert [output(process) for process in processes] == [""] * PROCESSES
+    assert outputs(processes) == [""] * PROCESSES
 
     lines: list[dict[str, Any]] = [line for file in folder.glob("*.json") for line in json.loads(file.read_text())]
     outcomes = Counter(line["outcome"] for line in lines)
