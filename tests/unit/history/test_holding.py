@@ -92,7 +92,7 @@ def test_a_lease_that_is_taken_away_is_lost_and_can_commit_nothing(store: Histor
         granted(store.acquire([claim("thief", numbers(0, 1))]))
         assert held.lost.wait(SOON)
         until(lambda: bool(told))
-        assert "now held by flow daily, run thief" in str(told[0])
+        assert "run a has lost lease 1" in str(told[0])
         with pytest.raises(LeaseLostError, match="run a has lost lease 1"):
             held.check()
         with pytest.raises(LeaseLostError):
