@@ -106,6 +106,17 @@ class ConcurrentWriteError(TransientError):
     """Another writer committed to the same part of the target first."""
 
 
+class RegionHeldError(TransientError):
+    """Another run holds a lease on a part of the region, or waits for one, and this run was not to wait any longer."""
+
+
+class LeaseLostError(TransientError):
+    """The run's lease is gone, so it must not commit: another run may be writing its region.
+
+    Transient, for the next try takes a lease of its own and recomputes what the other run has left stale.
+    """
+
+
 class SubmitError(TransientError):
     """The Spark application could not be started, or ended without a report."""
 

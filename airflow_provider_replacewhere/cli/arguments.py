@@ -115,6 +115,14 @@ DRY_RUN = argument("--dry-run", action="store_true", help="plan only, write noth
 TARGET = argument("--target", metavar="TABLE", help="only runs of this table")
 LIMIT = argument("--limit", metavar="N", type=int, default=20, help="at most so many runs (default: 20)")
 RUN = argument("--run", metavar="RUN", help="one run in detail, by its number or its id")
+LEASES_OF = argument("--target", metavar="TABLE", help="only leases on this table")
+BREAK = argument(
+    "--break",
+    dest="break_lease",
+    metavar="LEASE",
+    type=int,
+    help="free this lease, of a run that is known to be dead; its run can no longer commit",
+)
 
 RUN_TO_UNDO = argument("run_to_undo", metavar="RUN", help="the run, by its number or its id")
 FORCE = argument("--force", action="store_true", help="also where the region was changed since")
@@ -171,6 +179,13 @@ VERBS = (
         "Refused where the region was changed since, or the version before is gone. The region counts as stale then.",
     ),
     Verb("history", "list what was run, the newest first", (RUN, TARGET, LIMIT, ROOT, HISTORY, FORMAT)),
+    Verb(
+        "leases",
+        "list who is writing which part of which table",
+        (LEASES_OF, BREAK, ROOT, HISTORY, FORMAT),
+        "List the leases on parts of tables, and who waits for one. A lease of a run that died ends by itself; --break "
+        "ends it now.",
+    ),
 )
 
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_replacewhere.flows.lint import lint
 from airflow_provider_replacewhere.flows.model import Flow, Pipeline, Schedule
 from airflow_provider_replacewhere.flows.reads import order, reads
+from airflow_provider_replacewhere.history.leases import in_words
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.planning.words import impact, plain, why
 
 if TYPE_CHECKING:
+    from airflow_provider_replacewhere.history.leases import Lease
     from airflow_provider_replacewhere.history.records import Run
 
 WIDTH = 100
@@ -121,6 +123,34 @@ def run_as_text(run: Run) -> list[str]:
     if run.error is not None:
         lines += ["", str(run.error["message"])]
     return lines
+
+
+def leases_as_text(leases: Sequence[Lease], url: str) -> list[str]:
+    """Leases and those who wait for one, one a row."""
+    if not leases:
+        return [f"The history at {url} has no such lease: nobody is writing."]
+    head = ["lease", "table", "state", "since (UTC)", "heard of", "until", "region"]
+    return table(head, [_lease_row(lease) for lease in leases])
+
+
+def broken_as_text(lease: Lease) -> list[str]:
+    """A lease that was broken by hand."""
+    return [
+        f"Lease {lease.fence} on {lease.target} is broken: {in_words(lease.region)} is free.",
+        f"It was that of {lease.run}, which can no longer commit under it.",
+    ]
+
+
+def _lease_row(lease: Lease) -> list[str]:
+    return [
+        str(lease.fence),
+        lease.target,
+        str(lease.state),
+        lease.acquired_at.isoformat(sep=" ", timespec="seconds")[:19],
+        lease.renewed_at.strftime("%H:%M:%S"),
+        lease.expires_at.strftime("%H:%M:%S"),
+        f"{in_words(lease.region)}\n{lease.run}",
+    ]
 
 
 def _report_row(report: RunReport, *, counted: bool) -> list[str]:

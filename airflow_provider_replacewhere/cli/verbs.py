@@ -101,6 +101,21 @@ def undo(options: Namespace) -> Result:
     return _failure(outcome)
 
 
+def leases(options: Namespace) -> Result:
+    """List leases, or break one.
+
+    :raises RequestError: the lease to break is not there, or its run may commit
+    """
+    store = _history(options)
+    if options.break_lease is not None:
+        broken = store.break_lease(options.break_lease)
+        _print(broken.to_json(), show.broken_as_text(broken), options)
+        return None
+    found = store.leases(options.target, waiting=True)
+    _print([each.to_json() for each in found], show.leases_as_text(found, store.url), options)
+    return None
+
+
 def _load(options: Namespace) -> Pipeline:
     zone_named(options.time_zone)
     return load_pipeline(options.files, time_zone=options.time_zone, null_keys=options.null_keys or "fail")

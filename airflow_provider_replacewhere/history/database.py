@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
@@ -114,6 +115,21 @@ class Database:
             f"The history at {self.label} cannot be used: {said}.",
             hint="Check that its user may create and use tables, and that nobody has changed the replacewhere_ tables.",
         )
+
+
+def database_time(connection: Connection) -> datetime:
+    """What time it is for the database, UTC: one clock for all its users, however wrong theirs are.
+
+    The moment of asking, not of the transaction's beginning: a transaction may have waited for a lock since. SQLite is
+    no process of its own and has the clock of this one; only processes of one machine can share a file of it.
+    """
+    if connection.dialect.name == "sqlite":
+        return datetime.now(UTC)
+    if connection.dialect.name == "postgresql":
+        said = connection.execute(sa.text("SELECT clock_timestamp() AT TIME ZONE 'UTC'")).scalar_one()
+    else:
+        said = connection.execute(sa.text("SELECT UTC_TIMESTAMP(6)")).scalar_one()
+    return cast(datetime, said).replace(tzinfo=UTC)
 
 
 def with_driver(url: str | URL) -> URL:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from airflow_provider_replacewhere.errors import RequestError
-from airflow_provider_replacewhere.history import schema
+from airflow_provider_replacewhere.history import lease_table, schema
+from airflow_provider_replacewhere.history.counter import lock_counter
 from airflow_provider_replacewhere.history.coverage import KEEP_AFTER, keep_coverage, read_coverage
-from airflow_provider_replacewhere.history.database import Database
+from airflow_provider_replacewhere.history.database import Database, database_time
+from airflow_provider_replacewhere.history.leases import Claim, Conflict, Granted, Lease, checked
 from airflow_provider_replacewhere.history.records import Event, EventKind, Run, RunStatus, fold
 from airflow_provider_replacewhere.history.retention import Outline, forgettable
 from airflow_provider_replacewhere.history.rows import digest, event_of, row_of, target_digest, to_text
 from airflow_provider_replacewhere.history.tables import counter, events
+from airflow_provider_replacewhere.planning.leasing import COMMIT_SECONDS, LEASE_SECONDS
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import Identity
+from airflow_provider_replacewhere.predicates.region import Region
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection
@@ -35,11 +39,13 @@ class HistoryStore:
     its schema cannot be used.
 
     :param url: SQLAlchemy URL, such as ``sqlite:////data/history.db`` or ``postgresql://user:password@host/database``
+    :param clock: what time it is, UTC, for leases; the database's own clock by default
     :raises RequestError: the URL is none, names a database that is not supported, or its driver is not installed
     """
 
-    def __init__(self, url: str | URL) -> None:
+    def __init__(self, url: str | URL, *, clock: Callable[[], datetime] | None = None) -> None:
         self._database = Database(url)
+        self._clock = clock
         self._ready = False
 
     @property
@@ -123,7 +129,7 @@ class HistoryStore:
         """
         self._prepare()
         with self._database.writing() as connection:
-            sequence = _lock_counter(connection)
+            sequence = lock_counter(connection)
             added = [event for event in new if not _is_recorded(connection, event)]
             for number, event in enumerate(added, start=sequence + 1):
                 connection.execute(events.insert().values(row_of(event, number, _now())))
@@ -254,7 +260,7 @@ class HistoryStore:
                     long[target_digest(target)] = known
         if long:
             with self._database.writing() as connection:
-                _lock_counter(connection)
+                lock_counter(connection)
                 for key, known in long.items():
                     keep_coverage(connection, key, known)
         return found
@@ -277,7 +283,7 @@ class HistoryStore:
             )
         self._prepare()
         with self._database.writing() as connection:
-            _lock_counter(connection)
+            lock_counter(connection)
             for (key,) in connection.execute(sa.select(events.c.target_key).distinct()).fetchall():
                 # What the forgotten runs prove is not forgotten.
                 keep_coverage(connection, key, read_coverage(connection, key)[0])
@@ -286,6 +292,96 @@ class HistoryStore:
                 some = keys[start : start + _DELETE_AT_ONCE]
                 connection.execute(events.delete().where(events.c.run_key.in_(some)))
         return len(keys)
+
+    def acquire(
+        self, claims: Iterable[Claim], *, seconds: float = LEASE_SECONDS, queue_seconds: float = 0.0
+    ) -> Granted | Conflict:
+        """Take leases on all the claimed regions at once, or on none. Does not wait; :func:`~.waiting.take` does.
+
+        A run that has its lease already, such as one that was cut off and goes on elsewhere, takes it up again: it is
+        given a new number, and whoever had it under the old one has lost it.
+
+        :param claims: one for each target
+        :param seconds: how long the leases last unless they are renewed
+        :param queue_seconds: if there is a conflict, how long a place among those who wait is kept, counted from the
+            last time of asking; 0: none is taken, and one that was there is given up
+        :raises RequestError: a target is claimed twice, or a lease of the same run is there and too small
+        """
+        wanted = checked(claims)
+        self._prepare()
+        with self._database.writing() as connection:
+            lock_counter(connection)
+            now = self._time(connection)
+            return lease_table.acquire(connection, wanted, now, seconds=seconds, queue_seconds=queue_seconds)
+
+    def withdraw(self, claims: Iterable[Claim]) -> None:
+        """Give up places among those who wait; none to be there is no error."""
+        self._prepare()
+        with self._database.writing() as connection:
+            lock_counter(connection)
+            lease_table.withdraw(connection, claims)
+
+    def renew(self, lease: Lease, *, seconds: float = LEASE_SECONDS) -> Lease:
+        """The heartbeat: let a lease last at least so long from now on.
+
+        :raises LeaseLostError: it is gone
+        """
+        self._prepare()
+        with self._database.writing() as connection:
+            return lease_table.renew(connection, lease, self._time(connection), seconds=seconds)
+
+    def permit(self, lease: Lease, *, seconds: float = COMMIT_SECONDS) -> Lease:
+        """Permission to commit what the lease is for; to be asked for right before.
+
+        It is given where the lease is still its run's, expired or not. The commit has to land within
+        :attr:`~.leases.Lease.lasts_seconds`, or to be given up. Until then nobody else gets the region, not even if
+        this run dies; whether its commit is there, the next one finds in the table's log.
+
+        :raises LeaseLostError: the lease is gone: nothing may be committed
+        """
+        self._prepare()
+        with self._database.writing() as connection:
+            return lease_table.renew(connection, lease, self._time(connection), seconds=seconds, committing=True)
+
+    def narrow(self, lease: Lease, region: Region) -> Lease:
+        """Give up all of a lease but this region, once it is known what will be written.
+
+        :raises RequestError: the region is not certainly within the lease's, or its run may commit already
+        :raises LeaseLostError: it is gone
+        """
+        self._prepare()
+        with self._database.writing() as connection:
+            return lease_table.narrow(connection, lease, region, self._time(connection))
+
+    def release(self, lease: Lease) -> bool:
+        """Free a lease.
+
+        :return: whether it was still there
+        """
+        self._prepare()
+        with self._database.writing() as connection:
+            return lease_table.release(connection, lease)
+
+    def break_lease(self, fence: int) -> Lease:
+        """Free a lease of somebody else, who is then refused when they want to commit; or a place in the queue.
+
+        :param fence: its number
+        :return: the lease as it was
+        :raises RequestError: there is none of this number, or its run may commit, which cannot be taken back
+        """
+        self._prepare()
+        with self._database.writing() as connection:
+            return lease_table.break_by_hand(connection, fence, self._time(connection))
+
+    def leases(self, target: str | None = None, *, waiting: bool = False) -> list[Lease]:
+        """The leases that are there and have not expired, by target.
+
+        :param target: only those on this one, however it is spelled
+        :param waiting: the places of those who wait as well
+        """
+        self._prepare()
+        with self._database.reading() as connection:
+            return lease_table.live(connection, self._time(connection), target, waiting=waiting)
 
     def schema_version(self) -> str | None:
         """The version of the schema that is there; None where there is none. Does not migrate."""
@@ -303,18 +399,15 @@ class HistoryStore:
             schema.migrate(self._database)
         self._ready = True
 
+    def _time(self, connection: Connection) -> datetime:
+        return self._clock() if self._clock else database_time(connection)
+
     def _fold_of(self, run_keys: sa.Select[Any]) -> list[Run]:
         page = run_keys.subquery()
         self._prepare()
         with self._database.reading() as connection:
             rows = connection.execute(sa.select(events).join(page, events.c.run_key == page.c.run_key)).mappings()
             return fold([event_of(row) for row in rows])
-
-
-def _lock_counter(connection: Connection) -> int:
-    """The last sequence number; nobody else can take the next before this transaction ends."""
-    connection.execute(counter.update().values(last=counter.c.last))
-    return int(connection.execute(sa.select(counter.c.last)).scalar_one())
 
 
 def _is_recorded(connection: Connection, event: Event) -> bool:

@@ -21,15 +21,18 @@ from airflow_provider_replacewhere.get_provider_info import (
     PLACEHOLDERS,
     RELABELING,
 )
+from airflow_provider_replacewhere.planning.leasing import COMMIT_SECONDS, LEASE_SECONDS
 from airflow_provider_replacewhere.planning.request import Identity
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
     from sqlalchemy.engine import URL
 
+    from airflow_provider_replacewhere.history.leases import Claim, Conflict, Granted, Lease
     from airflow_provider_replacewhere.history.records import Run, RunStatus
     from airflow_provider_replacewhere.history.store import HistoryStore
     from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
+    from airflow_provider_replacewhere.predicates.region import Region
 
 DEFAULT_FILE = "history.db"
 
@@ -188,6 +191,40 @@ class PredicateHistoryHook(BaseHook):
     def prune(self, *, keep_days: float | None = None, keep_runs: int | None = None) -> int:
         """Remove old runs; see :meth:`HistoryStore.prune`."""
         return self.store.prune(keep_days=keep_days, keep_runs=keep_runs)
+
+    def acquire(
+        self, claims: Iterable[Claim], *, seconds: float = LEASE_SECONDS, queue_seconds: float = 0.0
+    ) -> Granted | Conflict:
+        """Take leases on all the claimed regions, or on none; see :meth:`HistoryStore.acquire`."""
+        return self.store.acquire(claims, seconds=seconds, queue_seconds=queue_seconds)
+
+    def withdraw(self, claims: Iterable[Claim]) -> None:
+        """Give up places among those who wait; see :meth:`HistoryStore.withdraw`."""
+        self.store.withdraw(claims)
+
+    def renew(self, lease: Lease, *, seconds: float = LEASE_SECONDS) -> Lease:
+        """The heartbeat; see :meth:`HistoryStore.renew`."""
+        return self.store.renew(lease, seconds=seconds)
+
+    def permit(self, lease: Lease, *, seconds: float = COMMIT_SECONDS) -> Lease:
+        """Permission to commit; see :meth:`HistoryStore.permit`."""
+        return self.store.permit(lease, seconds=seconds)
+
+    def narrow(self, lease: Lease, region: Region) -> Lease:
+        """Give up all of a lease but this region; see :meth:`HistoryStore.narrow`."""
+        return self.store.narrow(lease, region)
+
+    def release(self, lease: Lease) -> bool:
+        """Free a lease; see :meth:`HistoryStore.release`."""
+        return self.store.release(lease)
+
+    def break_lease(self, fence: int) -> Lease:
+        """Free a lease of somebody else; see :meth:`HistoryStore.break_lease`."""
+        return self.store.break_lease(fence)
+
+    def leases(self, target: str | None = None, *, waiting: bool = False) -> list[Lease]:
+        """The leases that are there; see :meth:`HistoryStore.leases`."""
+        return self.store.leases(target, waiting=waiting)
 
     def _database_url(self) -> URL:
         try:

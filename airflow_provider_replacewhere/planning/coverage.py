@@ -170,7 +170,7 @@ class Coverage:
         return tuple(
             fragment
             for fragment in self.fragments
-            if not fragment.region.is_apart(window) and _same_types(fragment.region, window)
+            if not fragment.region.is_apart(window) and fragment.region.has_types_of(window)
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _uncovered(fragments: Iterable[Fragment], region: Region) -> Iterable[Fragme
         if fragment.region.is_apart(region):
             yield fragment
             continue
-        if not _same_types(fragment.region, region):
+        if not fragment.region.has_types_of(region):
             continue  # a column has another type now: nothing is known of the rows that the fragment spoke of
         rest = fragment.region.subtract(region)
         if not rest.is_empty:
@@ -216,7 +216,7 @@ def _joined(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Fragment, .
             fragment.definition_hash == new.definition_hash
             and fragment.sources == new.sources
             and fragment.region.size + new.region.size <= MOST_RANGES_OF_ONE // 5
-            and _same_types(fragment.region, new.region)
+            and fragment.region.has_types_of(new.region)
         ):
             together = replace(new, region=fragment.region.union(new.region))
             return (*fragments[:number], *fragments[number + 1 :], together)
@@ -230,11 +230,6 @@ def _newest(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
         ranges -= kept[0].region.size
         kept = kept[1:]
     return kept
-
-
-def _same_types(one: Region, other: Region) -> bool:
-    types = {path: values.domain for box in one.boxes for path, values in box.sides}
-    return all(types.get(path, values.domain) == values.domain for box in other.boxes for path, values in box.sides)
 
 
 def _to_json(region: Region | None) -> Any:

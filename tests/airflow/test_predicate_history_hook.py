@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import Connection
 
-from airflow_provider_replacewhere.errors import HistoryError, RequestError
+from airflow_provider_replacewhere.errors import HistoryError, LeaseLostError, RequestError
+from airflow_provider_replacewhere.history.holding import holding
 from airflow_provider_replacewhere.history.records import RunStatus
 from airflow_provider_replacewhere.history.schema import REVISIONS
+from airflow_provider_replacewhere.history.waiting import take
 from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity
 from tests.history import failure, report
+from tests.leases import claim, granted, numbers, refused
 from tests.postgres import PostgresServer
 
 TASK = Identity("sales", "scheduled__2026-03-10", "daily", map_index=-1, try_number=1)
@@ -67,6 +70,24 @@ def test_without_a_connection_the_history_is_a_file_under_airflow_home(history_f
     assert (run.identity, run.report) == (TASK, report("hook-1/daily"))
     assert other.prune(keep_runs=0) == 2
     assert [run.run_id for run in other.runs()] == ["hook-3/daily"]
+
+
+def test_the_hook_keeps_leases_as_the_store_does(history_file: Path) -> None:
+    hook = PredicateHistoryHook()
+    lease = granted(hook.acquire([claim("a", identity=TASK)], seconds=600))
+    assert refused(PredicateHistoryHook().acquire([claim("b")], queue_seconds=60)) == ["a"]
+    assert [each.run_id for each in hook.leases("SALES.daily", waiting=True)] == ["a", "b"]
+    hook.withdraw([claim("b")])
+    assert hook.narrow(lease, numbers(0, 5)).region == numbers(0, 5)
+    with holding(hook, [lease]) as held:
+        assert held.permit(lease).state == "committing"
+    assert hook.leases() == []
+    lease = granted(take(hook, [claim("c")], on_overlap="fail"))
+    assert hook.renew(lease, seconds=900).lasts_seconds == 900
+    assert hook.break_lease(lease.fence).identity == Identity()
+    assert not hook.release(lease)
+    with pytest.raises(LeaseLostError):
+        hook.permit(lease)
 
 
 def test_a_connection_that_is_named_and_missing_is_an_error(airflow_home: Path) -> None:
