@@ -14,8 +14,10 @@ from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.flows.model import NullKeys, Pipeline
 from airflow_provider_replacewhere.flows.pipeline import load_pipeline
 from airflow_provider_replacewhere.flows.sql import parse_sql
+from airflow_provider_replacewhere.history.keeping import LedgerLeases
 from airflow_provider_replacewhere.history.place import beside
 from airflow_provider_replacewhere.history.store import HistoryStore
+from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS
 from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.report import JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import Override, RunRequest, Undo
@@ -37,6 +39,8 @@ class LocalSession:
     :param root: folder of the directory catalog, which finds sources and targets by plain name; None leaves all
         names to Spark's own catalog
     :param history: the ledger, or its SQLAlchemy URL; by default an SQLite file in the root
+    :param on_overlap: where another run is writing a part of a run's region: ``wait``, ``fail`` or ``skip``
+    :param wait_seconds: how long to wait at most
     :raises RequestError: there is neither a local root nor a URL, so that the ledger has no place
     """
 
@@ -46,8 +50,12 @@ class LocalSession:
         *,
         root: str | os.PathLike[str] | None = None,
         history: str | HistoryStore | None = None,
+        on_overlap: str = "wait",
+        wait_seconds: float = WAIT_SECONDS,
     ) -> None:
         self.spark = spark
+        self.on_overlap = on_overlap
+        self.wait_seconds = wait_seconds
         self.root = None if root is None else _absolute(os.fspath(root))
         self.history = history if isinstance(history, HistoryStore) else HistoryStore(history or beside(self.root))
 
@@ -119,7 +127,8 @@ class LocalSession:
             undo=Undo(report.to_json(), force),
             dry_run=dry_run,
         )
-        outcome = run_undo(self.spark, request)
+        leases = LedgerLeases(self.history, on_overlap=self.on_overlap, wait_seconds=self.wait_seconds)
+        outcome = run_undo(self.spark, request, leases)
         if not dry_run:
             self.history.record_outcome(outcome)
         return outcome, request
@@ -162,7 +171,8 @@ class LocalSession:
             previous=self.history.last_successful(),
             coverage=self.history.coverage(),
         )
-        outcome = run_pipeline(self.spark, loaded, known)
+        leases = LedgerLeases(self.history, on_overlap=self.on_overlap, wait_seconds=self.wait_seconds)
+        outcome = run_pipeline(self.spark, loaded, known, leases=leases)
         if not request.dry_run:
             self.history.record_outcome(outcome)
         return outcome

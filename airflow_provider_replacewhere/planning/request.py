@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS
 from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.text import Document
 
@@ -88,6 +89,8 @@ class RunRequest:
     :param logical_run: what all tries of one task's run have in common, and a run that was cleared does not; by default
         the application's own id
     :param undo: in place of flows, the run that is to be undone
+    :param questions_uri: the folder in which the driver asks the worker for leases; None: it takes none
+    :param wait_seconds: how long the worker may let it wait for one
     :param limits: beyond which a run is refused
     :param earlier: the reports of earlier tries of this task, as JSON: what they wrote is not written again
     """
@@ -117,6 +120,8 @@ class RunRequest:
     earlier: tuple[Mapping[str, Any], ...] = ()
     limits: Limits = Limits()
     undo: Undo | None = None
+    questions_uri: str | None = None
+    wait_seconds: float = WAIT_SECONDS
 
     def __post_init__(self) -> None:
         if self.as_of.tzinfo is None:

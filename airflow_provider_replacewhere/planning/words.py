@@ -13,8 +13,8 @@ from airflow_provider_replacewhere.planning.report import Mode, RunReport
 def why(report: RunReport) -> list[str]:
     """The reasons of a run, one a line; of a NO_OP, why there was nothing to do."""
     if report.mode is Mode.NO_OP:
-        empty = [reason(value) for value in report.reasons if value["reason"] == "EMPTY_RESULT_SKIPPED"]
-        return empty or ["the ledger proves the whole window fresh"]
+        skipped = [reason(value) for value in report.reasons if str(value["reason"]).endswith("_SKIPPED")]
+        return skipped or ["the ledger proves the whole window fresh"]
     return [reason(value) for value in report.reasons] or ["as asked"]
 
 

@@ -1,4 +1,4 @@
-"""Putting the outcome where the worker looks for it."""
+"""Texts that driver and worker leave for each other."""
 
 from __future__ import annotations
 
@@ -32,6 +32,24 @@ def write_text(session: SparkSession, uri: str, text: str) -> None:
         stream.close()
     fs.delete(target, False)
     fs.rename(beside, target)
+
+
+def read_text(session: SparkSession, uri: str) -> str | None:
+    """The text at a place; None where there is none (yet)."""
+    parts = urlsplit(uri)
+    if parts.scheme in ("", "file"):
+        path = Path(unquote(parts.path) if parts.scheme else uri)
+        return path.read_text(encoding="utf-8") if path.exists() else None
+    fs, source = file_system(session, uri)
+    if not fs.exists(source):
+        return None
+    jvm = session._jvm
+    assert jvm is not None
+    stream = fs.open(source)
+    try:
+        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()
 
 
 def _write_local(path: Path, text: str) -> None:

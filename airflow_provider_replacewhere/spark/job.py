@@ -14,10 +14,12 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_replacewhere.errors import DefinitionError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.flows.model import Flow, NullKeys, Pipeline, TableName
+from airflow_provider_replacewhere.planning.leasing import Leases, NoLeases
 from airflow_provider_replacewhere.planning.pipeline import flow_named, pipeline_of, selected
 from airflow_provider_replacewhere.planning.report import Failure, Found, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.predicates.clock import Clock
+from airflow_provider_replacewhere.spark.asking import WorkersLeases
 from airflow_provider_replacewhere.spark.errors import unexpected
 from airflow_provider_replacewhere.spark.exchange import write_text
 from airflow_provider_replacewhere.spark.pipeline import with_python
@@ -63,11 +65,11 @@ def run_request(session: SparkSession, request: RunRequest, on_outcome: OnOutcom
     outcome = JobOutcome(request.run_id)
     try:
         if request.undo is not None:
-            outcome = run_undo(session, request)
+            outcome = run_undo(session, request, _leases(session, request))
             on_outcome(outcome)
             return outcome
         pipeline = pipeline_of(request)
-        return run_pipeline(session, pipeline, request, on_outcome)
+        return run_pipeline(session, pipeline, request, on_outcome, _leases(session, request))
     except ReplaceWhereError as error:
         outcome = JobOutcome(request.run_id, error=error.to_json())
     except Exception as error:
@@ -77,11 +79,16 @@ def run_request(session: SparkSession, request: RunRequest, on_outcome: OnOutcom
 
 
 def run_pipeline(
-    session: SparkSession, pipeline: Pipeline, request: RunRequest, on_outcome: OnOutcome = nobody
+    session: SparkSession,
+    pipeline: Pipeline,
+    request: RunRequest,
+    on_outcome: OnOutcome = nobody,
+    leases: Leases = NoLeases(),
 ) -> JobOutcome:
     """Run a pipeline's flows in the caller's session; a flow that fails stops those that read its target.
 
     :param on_outcome: called after every flow with what was done so far
+    :param leases: who is asked for the regions that the runs write
     :raises DefinitionError: the pipeline as a whole is wrong
     :raises RequestError: the request names a flow that there is not
     """
@@ -91,11 +98,14 @@ def run_pipeline(
     with keeping_active(session):
         null_keys = cast(NullKeys, request.null_keys or "fail")
         whole = with_python(pipeline, spark, time_zone=request.time_zone, null_keys=null_keys)
-        return _Application(Setting(session, spark, whole, request), on_outcome).run()
+        return _Application(Setting(session, spark, whole, request, leases), on_outcome).run()
 
 
-def run_undo(session: SparkSession, request: RunRequest) -> JobOutcome:
-    """Undo the run that a request names; errors are in the outcome."""
+def run_undo(session: SparkSession, request: RunRequest, leases: Leases = NoLeases()) -> JobOutcome:
+    """Undo the run that a request names; errors are in the outcome.
+
+    :param leases: who is asked for the region that is put back
+    """
     assert request.undo is not None
     quiet()
     require_delta(session)
@@ -104,7 +114,7 @@ def run_undo(session: SparkSession, request: RunRequest) -> JobOutcome:
     try:
         with keeping_active(session):
             own = flow_session(session, Clock(request.as_of, request.time_zone), {})
-            return JobOutcome(request.run_id, (undo(own, request, found),), found=tuple(found))
+            return JobOutcome(request.run_id, (undo(own, request, found, leases),), found=tuple(found))
     except Exception as raised:
         error = raised if isinstance(raised, ReplaceWhereError) else unexpected(raised)
         ended = datetime.now(UTC).isoformat()
@@ -218,6 +228,12 @@ class _UpstreamError(ReplaceWhereError):
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {"retryable": self._retryable}
+
+
+def _leases(session: SparkSession, request: RunRequest) -> Leases:
+    if request.questions_uri is None:
+        return NoLeases()
+    return WorkersLeases(session, request.questions_uri, request.wait_seconds)
 
 
 def _read_request(name: str) -> str:

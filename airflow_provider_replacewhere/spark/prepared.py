@@ -12,6 +12,7 @@ from pyspark.sql.types import MapType, StructType
 from airflow_provider_replacewhere.errors import DefinitionError, SchemaError
 from airflow_provider_replacewhere.flows.alias import dotted_names, unqualify
 from airflow_provider_replacewhere.flows.model import Flow, Pipeline, TableName
+from airflow_provider_replacewhere.planning.leasing import Leases, NoLeases
 from airflow_provider_replacewhere.planning.pipeline import substituted
 from airflow_provider_replacewhere.planning.report import Found
 from airflow_provider_replacewhere.planning.request import RunRequest
@@ -43,6 +44,7 @@ BeforeRead = Callable[[TableName, Span | None], None]
 class Setting:
     """What all runs of one application share.
 
+    :param leases: who is asked for the regions that the runs write
     :param found: the runs that the ledger does not know, as they are come upon
     """
 
@@ -50,6 +52,7 @@ class Setting:
     spark: python_files.PipelineSpark
     pipeline: Pipeline
     request: RunRequest
+    leases: Leases = field(default_factory=NoLeases)
     found: list[Found] = field(default_factory=list)
 
     @property
@@ -83,6 +86,11 @@ class Prepared:
     predicate: Span
     window: Window
     definition_hash: str
+
+    @property
+    def version(self) -> int | None:
+        """The target's version; None where there is no table."""
+        return None if self.state is None else self.state.version
 
     def question(self, policy: str) -> Question:
         """What to ask of the sources' changes."""

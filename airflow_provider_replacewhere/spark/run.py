@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,11 +14,13 @@ from airflow_provider_replacewhere.errors import ConcurrentWriteError, SkippedWr
 from airflow_provider_replacewhere.flows.model import Flow
 from airflow_provider_replacewhere.planning.decide import Decision, Facts, Reason, decide
 from airflow_provider_replacewhere.planning.landed import adopted, metadata_of
+from airflow_provider_replacewhere.planning.leasing import Overlapped, Permit
 from airflow_provider_replacewhere.planning.planned import planned
 from airflow_provider_replacewhere.planning.promise import promise
 from airflow_provider_replacewhere.planning.report import Found, Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.planning.window import Window
+from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.spark import unchanged
 from airflow_provider_replacewhere.spark.changes import SourceChanges
 from airflow_provider_replacewhere.spark.checks import (
@@ -37,6 +41,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+# Seconds before a write that met another is planned anew.
+PAUSES = (0.5, 2.0, 8.0)
+
+
 def run_flow(
     setting: Setting, flow: Flow, *, override: str | None, full_refresh: bool, before: BeforeRead
 ) -> RunReport:
@@ -48,21 +56,34 @@ def run_flow(
     :raises ReplaceWhereError: the run is refused or fails; the target is as it was
     """
     request, started = setting.request, _now()
-    prepared = prepare(setting, flow, override=override, full_refresh=full_refresh, before=before)
-    seen = look(prepared.session, prepared.state, coverage_of(request.coverage.get(str(flow.target))))
-    setting.found.extend(Found(run.report, run.identity) for run in seen.runs)
-    run = _Run(request, prepared, seen, override, full_refresh, started)
-    if not request.dry_run and (written := run.by_an_earlier_try()) is not None:
-        return adopted(written, run.run_id)
-    request.limits.check_window(prepared.window.region, prepared.window.sql, request.as_of)
-    decision = run.decide()
-    if full_refresh:
-        allowed = request.allow_full_refresh
-        check_full_refresh(prepared.target, flow, prepared.state, prepared.window, allowed=allowed)
+    run_id = f"{request.run_id}/{flow.name}"
+
+    def prepared() -> Prepared:
+        return prepare(setting, flow, override=override, full_refresh=full_refresh, before=before)
+
+    def run(now: Prepared, permit: Permit) -> _Run:
+        seen = look(now.session, now.state, coverage_of(request.coverage.get(str(flow.target))))
+        setting.found.extend(Found(each.report, each.identity) for each in seen.runs)
+        return _Run(request, now, seen, override, full_refresh, started, permit)
+
+    first = prepared()
+    request.limits.check_window(first.window.region, first.window.sql, request.as_of)
     if request.dry_run:
-        report = run.report(decision)
-        return replace(report, estimate=estimate(prepared.target, report.replaced) if prepared.state else None)
-    return run.unwritten(decision) if decision.mode is Mode.NO_OP else run.write(decision)
+        return run(first, _nobody).plan()
+    region = Region.everything() if full_refresh else first.window.region
+    with setting.leases.holding(str(flow.target), flow.name, run_id, region) as held:
+        if isinstance(held, Overlapped):
+            return run(first, _nobody).skipped(held)
+        # Those that were waited for may have written the target, and what is read as well.
+        now = first if first.target.version() == first.version else prepared()
+        for pause in PAUSES:
+            try:
+                return run(now, held).go()
+            except ConcurrentWriteError:
+                # Another writer, who takes no lease. What is to be done may be something else now.
+                time.sleep(pause * random.uniform(0.5, 1.5))
+                now = prepared()
+        return run(now, held).go()
 
 
 @dataclass(frozen=True)
@@ -70,6 +91,7 @@ class _Run:
     """One run, from its decision on.
 
     :param started: when it began, ISO 8601 in UTC
+    :param permit: to be asked right before the commit
     """
 
     request: RunRequest
@@ -78,6 +100,7 @@ class _Run:
     override: str | None
     full_refresh: bool
     started: str
+    permit: Permit
 
     @property
     def run_id(self) -> str:
@@ -130,8 +153,25 @@ class _Run:
         written = (*(run.report for run in self.seen.runs), *map(RunReport.from_json, self.request.earlier))
         return next((report for report in written if report.token == token), None)
 
+    def go(self) -> RunReport:
+        """Do what there is to do."""
+        if (written := self.by_an_earlier_try()) is not None:
+            return adopted(written, self.run_id)
+        decision = self.decide()
+        return self.unwritten(decision) if decision.mode is Mode.NO_OP else self.write(decision)
+
+    def plan(self) -> RunReport:
+        """Say what there is to do."""
+        report, target = self.report(self.decide()), self.prepared.target
+        return report if self.prepared.state is None else replace(report, estimate=estimate(target, report.replaced))
+
     def decide(self) -> Decision:
-        return decide(self.facts, self.request.refresh_policy)
+        """:raises FullRefreshRefusedError: one was asked for that is not allowed"""
+        decision = decide(self.facts, self.request.refresh_policy)
+        if self.full_refresh:
+            prepared, allowed = self.prepared, self.request.allow_full_refresh
+            check_full_refresh(prepared.target, prepared.flow, prepared.state, prepared.window, allowed=allowed)
+        return decision
 
     def report(self, decision: Decision) -> RunReport:
         """The report as it stands before anything is written."""
@@ -175,7 +215,8 @@ class _Run:
             everything = decision.mode is Mode.FULL_REFRESH
             replaced = EVERYTHING if everything else _replaced(decision, prepared.window)
             if is_refused_as_empty(kept, flow, replaced, limits):
-                return replace(self._left_empty(decision), expectations=expectations)
+                left = self._left_alone(decision, {"reason": str(Reason.EMPTY_RESULT_SKIPPED)})
+                return replace(left, expectations=expectations)
             if prepared.state is not None:
                 check_deleted(prepared.target, replaced, limits)
             report = replace(
@@ -186,10 +227,13 @@ class _Run:
             )
             return self._commit(decision, report, kept)
 
-    def _left_empty(self, decision: Decision) -> RunReport:
-        """The report of a run that leaves the target as it is because its query gives nothing; that proves nothing."""
-        reasons = (*decision.reasons, {"reason": str(Reason.EMPTY_RESULT_SKIPPED)})
-        left = replace(decision, mode=Mode.NO_OP, reasons=reasons)
+    def skipped(self, held: Overlapped) -> RunReport:
+        """The report of a run that leaves the target to another."""
+        return self._left_alone(self.decide(), {"reason": str(Reason.REGION_HELD_SKIPPED), "holders": held.holders})
+
+    def _left_alone(self, decision: Decision, reason: Mapping[str, Any]) -> RunReport:
+        """The report of a run that leaves the target as it is, although there is something to do."""
+        left = replace(decision, mode=Mode.NO_OP, reasons=(*decision.reasons, reason))
         if (state := self.prepared.state) is None:
             return replace(self.report(left), finished_at=_now())
         fresh = left.fresh
@@ -201,6 +245,7 @@ class _Run:
         session, state = self.prepared.session, self._existing()
         promised = promise(self.facts, decision, state.table_id, state.version)
         metadata = metadata_of(report, promised, self.request.identity)
+        self.permit()
         try:
             commit = self._replace(decision, rows, report.token, metadata)
         except (ConcurrentWriteError, SkippedWriteError):
@@ -259,6 +304,11 @@ class _Run:
 def _replaced(decision: Decision, window: Window) -> str:
     """The condition of the rows that are replaced: the window, or its stale part."""
     return window.sql if decision.stale is None else decision.stale.to_sql()
+
+
+def _nobody() -> None:
+    """The permission of a run that writes nothing."""
+    raise AssertionError("a run that is only planned or skipped writes nothing")
 
 
 def _now() -> str:

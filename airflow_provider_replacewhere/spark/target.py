@@ -118,6 +118,11 @@ class Target:
             properties=_as_dict(self.session, metadata.configuration()),
         )
 
+    def version(self) -> int | None:
+        """Its newest version; None where there is no table."""
+        state = self.state()
+        return None if state is None else state.version
+
     def layout(self) -> Layout:
         """How the table's rows are laid out in files."""
         (detail,) = self.session.sql(f"DESCRIBE DETAIL {self._sql_name}").collect()

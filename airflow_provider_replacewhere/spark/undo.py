@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from airflow_provider_replacewhere.errors import RequestError, UndoRefusedError
+from airflow_provider_replacewhere.errors import RegionHeldError, RequestError, UndoRefusedError
 from airflow_provider_replacewhere.flows.model import TableName
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.planning.landed import metadata_of
+from airflow_provider_replacewhere.planning.leasing import Leases, NoLeases, Overlapped, Permit
 from airflow_provider_replacewhere.planning.promise import Promise
 from airflow_provider_replacewhere.planning.report import Found, Mode, RunReport
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
@@ -32,21 +33,33 @@ if TYPE_CHECKING:
 WHOLE_TABLE = "TRUE"
 
 
-def undo(session: SparkSession, request: RunRequest, found: list[Found]) -> RunReport:
+def undo(session: SparkSession, request: RunRequest, found: list[Found], leases: Leases = NoLeases()) -> RunReport:
     """Put back what the run that a request names has replaced.
 
     The region counts as stale afterwards, so that the flow's next run recomputes it.
 
     :param found: takes the runs that the ledger does not know
+    :param leases: who is asked for the region
     :raises RequestError: the run wrote nothing
     :raises UndoRefusedError: the table is another one by now, what was there before is gone, or the region was changed
         since and the request does not force it
     """
     assert request.undo is not None
-    started = datetime.now(UTC).isoformat()
-    run, force = RunReport.from_json(request.undo.report), request.undo.force
+    run = RunReport.from_json(request.undo.report)
     if run.replaced is None or run.target_version is None or run.mode is Mode.NO_OP:
         raise RequestError(f"The run {run.run_id} of {run.flow} wrote nothing, so that there is nothing to undo.")
+    if request.dry_run:
+        return _undo(session, request, run, found, lambda: None)
+    region = _region(run) or Region.everything()
+    with leases.holding(run.target, run.flow, f"{request.run_id}/{run.flow}", region) as held:
+        if isinstance(held, Overlapped):
+            raise RegionHeldError(f"Another run stands in the way.\n{held.holders}")
+        return _undo(session, request, run, found, held)
+
+
+def _undo(session: SparkSession, request: RunRequest, run: RunReport, found: list[Found], permit: Permit) -> RunReport:
+    assert request.undo is not None
+    started, force = datetime.now(UTC).isoformat(), request.undo.force
     directory = DirectoryCatalog(request.root) if request.root else None
     target = Target.at(session, TableName.parse(run.target), directory)
     state = _same_table(session, target, run)
@@ -59,11 +72,13 @@ def undo(session: SparkSession, request: RunRequest, found: list[Found]) -> RunR
             hint="Undo the later runs first, or force it: what they wrote into that region is lost then.",
         )
     before = _before(session, state, run)
+    assert run.replaced is not None
     where = EVERYTHING if run.replaced == WHOLE_TABLE else run.replaced
     report = _report(request, run, state, started, tuple(commit.version for commit in changed_since))
     if request.dry_run:
         return replace(report, estimate=estimate(target, where))
     promised = _promise(seen, run, state)
+    permit()
     commit = target.replace(
         before.where(where),
         where,
