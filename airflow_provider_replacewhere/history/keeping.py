@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ class LedgerLeases:
     :param on_overlap: where another run is in the region: ``wait``, ``fail`` or ``skip``
     :param wait_seconds: how long to wait at most
     :param seconds: how long a lease lasts without being renewed
+    :param sleep: how to wait; what it raises ends the waiting
     :param on_lost: called, from another thread, when a lease is lost while a run goes on
     """
 
@@ -32,6 +34,7 @@ class LedgerLeases:
     on_overlap: str = "wait"
     wait_seconds: float = WAIT_SECONDS
     seconds: float = LEASE_SECONDS
+    sleep: Callable[[float], None] = time.sleep
     on_lost: Callable[[LeaseLostError], None] | None = None
 
     @contextmanager
@@ -44,6 +47,7 @@ class LedgerLeases:
             on_overlap=self.on_overlap,
             wait_seconds=self.wait_seconds,
             seconds=self.seconds,
+            sleep=self.sleep,
         )
         if isinstance(found, Conflict):
             yield Overlapped(str(found))

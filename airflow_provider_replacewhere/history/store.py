@@ -130,7 +130,8 @@ class HistoryStore:
         self._prepare()
         with self._database.writing() as connection:
             sequence = lock_counter(connection)
-            added = [event for event in new if not _is_recorded(connection, event)]
+            once = {(event.run_id, event.kind): event for event in reversed(new)}
+            added = [event for event in reversed(once.values()) if not _is_recorded(connection, event)]
             for number, event in enumerate(added, start=sequence + 1):
                 connection.execute(events.insert().values(row_of(event, number, _now())))
             connection.execute(counter.update().values(last=sequence + len(added)))

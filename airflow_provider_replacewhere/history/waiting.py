@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from airflow_provider_replacewhere.errors import HistoryError, RegionHeldError, RequestError
+from airflow_provider_replacewhere.errors import HistoryError, RegionHeldError
 from airflow_provider_replacewhere.history.leases import Claim, Conflict, Granted, LeaseKeeper, checked
-from airflow_provider_replacewhere.planning.leasing import LEASE_SECONDS, ON_OVERLAP, WAIT_SECONDS
+from airflow_provider_replacewhere.planning.leasing import LEASE_SECONDS, WAIT_SECONDS, check_on_overlap
 
 POLL_SECONDS = 5.0
 
@@ -45,8 +45,7 @@ def take(
     :raises RequestError: the policy is none, a target is claimed twice, or the run holds a smaller lease already
     :raises HistoryError: the database does not answer. In the middle of waiting it is given until the end of it
     """
-    if on_overlap not in ON_OVERLAP:
-        raise RequestError(f"on_overlap is {on_overlap!r}.", hint=f"Valid are {', '.join(ON_OVERLAP)}.")
+    check_on_overlap(on_overlap)
     wanted = checked(claims)
     started = clock()
     limit = wait_seconds if on_overlap == "wait" else 0.0

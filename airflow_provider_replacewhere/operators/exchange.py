@@ -36,6 +36,37 @@ class Exchange:
     report_uri: str
 
     @property
+    def questions_uri(self) -> str:
+        """The folder in which the driver asks this worker, as the driver reaches it."""
+        return f"{self.report_uri.rpartition('/')[0]}/questions"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether worker and driver meet in a folder."""
+        return _is_local(self.place)
+
+    def read(self, name: str) -> str | None:
+        """A question of the driver; None where there is none (yet). See :class:`.answering.Letters`."""
+        try:
+            return self._letter(name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, text: str) -> None:
+        """An answer to the driver."""
+        letter = self._letter(name)
+        if not isinstance(letter, Path):
+            letter.write_text(text, encoding="utf-8")  # an object is there whole or not at all
+            return
+        beside = letter.with_name(f".{letter.name}")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(letter)
+
+    def _letter(self, name: str) -> Path | ObjectStoragePath:
+        place = f"{self.place.rpartition('/')[0]}/questions/{name}"
+        return _local(place) if self.is_local else _remote(place)
+
+    @property
     def request_file(self) -> Path:
         return self.folder / f"replacewhere-request-{self.run_id}.json"
 
@@ -73,7 +104,7 @@ class Exchange:
             shutil.rmtree(_local(self.place).parent, ignore_errors=True)
             return
         with suppress(Exception):  # whatever a store's client raises
-            _remote(self.place).unlink(missing_ok=True)
+            _remote(self.place).parent.rmdir(recursive=True)
 
     def _read(self) -> str:
         try:

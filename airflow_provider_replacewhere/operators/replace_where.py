@@ -17,6 +17,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_provider_replacewhere.errors import ReplaceWhereError, SubmitError
 from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
 from airflow_provider_replacewhere.operators import summary
+from airflow_provider_replacewhere.operators.answering import Stop, answering
 from airflow_provider_replacewhere.operators.asked import Asked, check_asked, full_refresh, names, truth
 from airflow_provider_replacewhere.operators.cluster import Cluster, check_spark_binary, cluster_of, with_delta
 from airflow_provider_replacewhere.operators.definition import Definition, PathLike, define
@@ -26,6 +27,7 @@ from airflow_provider_replacewhere.operators.ledger import Ledger
 from airflow_provider_replacewhere.operators.package import code_package
 from airflow_provider_replacewhere.operators.package import fingerprint as package_fingerprint
 from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
+from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS, check_on_overlap
 from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
@@ -78,6 +80,9 @@ class ReplaceWhereOperator(SparkSubmitOperator):
     :param max_window_days: refuse a window that reaches over more days
     :param on_empty: where the query gives no row for what is to be replaced: ``replace`` empties it, ``fail`` refuses,
         ``skip`` leaves it as it is
+    :param on_overlap: where another run is writing a part of a run's window: ``wait`` for it, ``fail``, so that the
+        task's retries decide, or ``skip`` the flow
+    :param wait_seconds: how long to wait at most
     :param root: folder of the directory catalog: tables are Delta folders below it, by name. By default names are
         resolved by Spark's catalog. (templated)
     :param exchange: a folder that driver and worker both reach, for the outcome; needed with deploy mode ``cluster``.
@@ -132,6 +137,8 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         max_deleted_fraction: float | None = None,
         max_window_days: float | None = None,
         on_empty: str = "replace",
+        on_overlap: str = "wait",
+        wait_seconds: float = WAIT_SECONDS,
         root: str | None = None,
         exchange: str | None = None,
         history_conn_id: str = PredicateHistoryHook.default_conn_name,
@@ -165,6 +172,8 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.max_deleted_fraction = max_deleted_fraction
         self.max_window_days = max_window_days
         self.on_empty = on_empty
+        self.on_overlap = on_overlap
+        self.wait_seconds = wait_seconds
         self.root = root
         self.exchange = exchange
         self.history_conn_id = history_conn_id
@@ -180,6 +189,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         :return: the summary of the run, plain JSON
         """
         with _as_airflow_errors():
+            check_on_overlap(self.on_overlap)
             cluster = self._find_cluster()
             definition = self._read_definition(context)
             asked = self._read_asked(definition, context)
@@ -264,6 +274,8 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             fingerprint=self._fingerprint(definition),
             logical_run=_logical_run(context),
             earlier=ledger.earlier(definition),
+            questions_uri=exchange.questions_uri,
+            wait_seconds=self.wait_seconds,
             limits=Limits(
                 max_deleted_rows=self.max_deleted_rows,
                 max_deleted_fraction=self.max_deleted_fraction,
@@ -320,6 +332,9 @@ class ReplaceWhereOperator(SparkSubmitOperator):
     def _run_application(
         self, context: Context, exchange: Exchange, request: RunRequest, definition: Definition
     ) -> JobOutcome:
+        # Imported here because it brings the region algebra, which no Dag file needs.
+        from airflow_provider_replacewhere.history.keeping import LedgerLeases
+
         code = code_package()
         exchange.put(request)
         self.application = str(code.application)
@@ -328,7 +343,17 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.conf = with_delta(self.conf, self.properties_file)
         self._sent = (exchange.request_file, code.archive)
         self._hook = None
-        failure = self._submit(context)
+        stop = Stop()
+        leases = LedgerLeases(
+            PredicateHistoryHook(self.history_conn_id),
+            request.identity,
+            self.on_overlap,
+            self.wait_seconds,
+            sleep=stop.sleep,
+            on_lost=lambda _: self.on_kill(),
+        )
+        with answering(exchange, leases, stop, poll_seconds=0.1 if exchange.is_local else 2.0):
+            failure = self._submit(context)
         try:
             outcome = exchange.outcome()
         except SubmitError as missing:

@@ -7,11 +7,20 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from airflow_provider_replacewhere.errors import RequestError
+
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.predicates.region import Region
 
 ON_OVERLAP = ("wait", "fail", "skip")
 """What a run may do where another run holds a part of its region, or waits for it."""
+
+
+def check_on_overlap(value: str) -> None:
+    """:raises RequestError: it is no policy"""
+    if value not in ON_OVERLAP:
+        raise RequestError(f"on_overlap is {value!r}.", hint=f"Valid are {', '.join(ON_OVERLAP)}.")
+
 
 WAIT_SECONDS = 3600.0
 """How long a run waits for others at most."""
