@@ -180,6 +180,10 @@ class PredicateHistoryHook(BaseHook):
         """By target, the last successful run's report as JSON; see :meth:`HistoryStore.last_successful`."""
         return self.store.last_successful(targets)
 
+    def report_of(self, run: str | int) -> RunReport:
+        """The report of one run that ended well; see :meth:`HistoryStore.report_of`."""
+        return self.store.report_of(run)
+
     def reports_of(self, identity: Identity, targets: Iterable[str]) -> list[dict[str, Any]]:
         """See :meth:`~..history.store.HistoryStore.reports_of`."""
         return self.store.reports_of(identity, targets)

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_provider_replacewhere.errors import PredicateError, RequestError
 from airflow_provider_replacewhere.operators.definition import Definition
-from airflow_provider_replacewhere.planning.request import Override
+from airflow_provider_replacewhere.planning.request import Override, Undo
 from airflow_provider_replacewhere.text import Span
 
 # "none" is what a template makes of a param without a value.
@@ -24,6 +24,7 @@ class Asked:
     :param full_refresh: targets whose whole table is to be replaced
     :param dry_run: plan only
     :param only_stale: whether an override leaves alone what the ledger proves fresh
+    :param undo: the run that is to be undone, in place of flows to run
     """
 
     select: tuple[str, ...] = ()
@@ -31,6 +32,7 @@ class Asked:
     full_refresh: tuple[str, ...] = ()
     dry_run: bool = False
     only_stale: bool = False
+    undo: Undo | None = None
 
 
 def check_asked(asked: Asked, definition: Definition) -> None:

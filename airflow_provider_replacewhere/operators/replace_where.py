@@ -274,6 +274,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             fingerprint=self._fingerprint(definition),
             logical_run=_logical_run(context),
             earlier=ledger.earlier(definition),
+            undo=asked.undo,
             questions_uri=exchange.questions_uri,
             wait_seconds=self.wait_seconds,
             limits=Limits(
@@ -286,6 +287,8 @@ class ReplaceWhereOperator(SparkSubmitOperator):
 
     def _look(self, request: RunRequest, cluster: Cluster) -> JobOutcome | None:
         """The outcome of a run that has nothing to do; None where Spark is needed, if only to tell."""
+        if request.undo is not None:
+            return None
         # Imported here because it brings the planner, which no Dag file needs.
         from airflow_provider_replacewhere.operators.lake import WorkerLake
         from airflow_provider_replacewhere.planning.quick_look import quick_look
