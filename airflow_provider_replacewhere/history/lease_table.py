@@ -17,6 +17,7 @@ from airflow_provider_replacewhere.history.leases import (
     Granted,
     Lease,
     LeaseState,
+    gives_way,
     in_common,
     in_the_way,
     in_words,
@@ -51,7 +52,7 @@ def acquire(
         _queue(connection, new, present, now, queue_seconds)
         return Conflict(overlaps)
     # Places of those who came later are in nobody's way, and stay while their runs are heard of.
-    expired = [lease for lease in present if lease.expires_at <= now and _meets_any(lease, new)]
+    expired = [lease for lease in present if any(gives_way(lease, c, now) and _meets_any(lease, [c]) for c in new)]
     runs = {claim.run_id for claim in claims}
     ended = [lease.fence for lease in present if lease in expired or lease.run_id in runs]
     connection.execute(leases.delete().where(leases.c.fence.in_(ended)))

@@ -6,6 +6,7 @@ What holds:
   gives its region to them: as long as it is there, its run may renew it.
 * A run asks for *permission* right before it commits. It is given where the run's lease is still there, and nobody else
   gets the region before the time allowed for the commit has passed. A run that came back too late finds its lease gone.
+* A later try of a task takes the leases of the earlier ones, unless those may commit.
 * A run that dies between the permission and the commit keeps others waiting until that time has passed. Whether its
   commit has landed is then in the table's own log, where the next run looks for the token before it writes.
 * What no lease can rule out is a commit that takes longer than the permission lasts: its sender has to give it up by
@@ -244,9 +245,27 @@ def in_the_way(claims: Sequence[Claim], present: Sequence[Lease], now: datetime)
         for lease in present
         if lease.target_key == claim.target_key
         and lease.run_id != claim.run_id
-        and lease.expires_at > now
+        and not gives_way(lease, claim, now)
         and (not _is_place(lease) or place is None or lease.fence < place)
         and not (common := in_common(claim.region, lease.region)).is_empty
+    )
+
+
+def gives_way(lease: Lease, claim: Claim, now: datetime) -> bool:
+    """Whether a lease, or a place, may be removed for a claim: its run was not heard of in time, or was given up.
+
+    A later try of a task means that the earlier one is over, whatever is left of it somewhere. Where that may commit
+    already it is waited for all the same: its commit may be under way.
+    """
+    if lease.expires_at <= now:
+        return True
+    one, other = lease.identity, claim.identity
+    return (
+        lease.state is not LeaseState.COMMITTING
+        and None not in (one.dag_id, one.try_number, other.try_number)
+        and (one.dag_id, one.dag_run_id, one.task_id, one.map_index)
+        == (other.dag_id, other.dag_run_id, other.task_id, other.map_index)
+        and (one.try_number or 0) < (other.try_number or 0)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -300,6 +301,24 @@ def test_a_run_takes_its_lease_up_again_and_the_process_that_had_it_is_refused(
 
 
 # -- those who wait ---------------------------------------------------------------------------------------------------
+
+
+def test_a_later_try_of_a_task_takes_the_lease_of_the_earlier_one(store: HistoryStore) -> None:
+    first, second = (Identity("dag", "run", "task", -1, number) for number in (1, 2))
+    left = granted(store.acquire([claim("first", identity=first)]))
+    assert refused(store.acquire([claim("other", identity=replace(second, task_id="other"))])) == ["first"]
+    assert refused(store.acquire([claim("mapped", identity=replace(second, map_index=0))])) == ["first"]
+    granted(store.acquire([claim("second", identity=second)]))
+    with pytest.raises(LeaseLostError):
+        store.permit(left)
+    # The earlier try gets nothing back.
+    assert refused(store.acquire([claim("first again", identity=first)])) == ["second"]
+
+
+def test_a_later_try_waits_for_the_earlier_one_where_that_may_commit(store: HistoryStore) -> None:
+    first, second = (Identity("dag", "run", "task", -1, number) for number in (1, 2))
+    store.permit(granted(store.acquire([claim("first", identity=first)])))
+    assert refused(store.acquire([claim("second", identity=second)])) == ["first"]
 
 
 def test_nobody_passes_one_who_waits_for_the_same_rows(store: HistoryStore, clock: Clock) -> None:
