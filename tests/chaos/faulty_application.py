@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from pyspark.sql import functions as F
+from pyspark.sql.functions import spark_partition_id, udf
 
 from airflow_provider_replacewhere.spark import asking, job, run
 
@@ -21,8 +21,8 @@ def die(*_: Any, **__: Any) -> NoReturn:
 def killing_rows(rows: Any) -> Any:
     """The rows in four parts, of which the last kills the driver while it is written: files are there, no commit is."""
     group = os.getpgid(0)
-    kill = F.udf(lambda part: os.killpg(group, signal.SIGKILL) or True if part == 3 else True, "boolean")
-    return rows.repartition(4).where(kill(F.spark_partition_id()))
+    kill = udf(lambda part: os.killpg(group, signal.SIGKILL) or True if part == 3 else True, "boolean")
+    return rows.repartition(4).where(kill(spark_partition_id()))
 
 
 def at(point: str) -> None:
