@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from functools import partial, partialmethod
+from functools import partial
 from typing import Any, NoReturn
 
 from airflow_provider_replacewhere.history import keeping
-from airflow_provider_replacewhere.history.store import HistoryStore
+from airflow_provider_replacewhere.history.holding import Held
 from airflow_provider_replacewhere.operators import answering
 from airflow_provider_replacewhere.operators.exchange import Exchange
 from airflow_provider_replacewhere.operators.ledger import Ledger
@@ -51,6 +51,6 @@ def at(point: str) -> None:
 
 # What the dead leave behind is not waited for as long as in life.
 keeping.LedgerLeases = partial(keeping.LedgerLeases, seconds=15.0)  # type: ignore[assignment, misc]
-HistoryStore.permit = partialmethod(HistoryStore.permit, seconds=15.0)  # type: ignore[assignment]
+Held.permit.__kwdefaults__["seconds"] = 15.0
 at(sys.argv.pop(1))
 run_dag.main()
