@@ -27,6 +27,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         **{
             "spark.master": "local[2]",
             "spark.sql.shuffle.partitions": "2",
+            # How many tasks VACUUM lists folders with: 10,000 unless told otherwise.
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         }
     )

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 SETTINGS = {
     "spark.master": "local[1]",
     "spark.sql.shuffle.partitions": "1",
+    # How many tasks VACUUM lists folders with: 10,000 unless told otherwise.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
     # Every query is another one, and seen once: compiling it takes longer than it does to run.
     "spark.sql.codegen.wholeStage": "false",
