@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from airflow_provider_replacewhere.errors import RegionHeldError, RequestError, UndoRefusedError
+from airflow_provider_replacewhere.errors import RegionHeldError, ReplaceWhereError, RequestError, UndoRefusedError
 from airflow_provider_replacewhere.flows.model import TableName
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.planning.landed import metadata_of
@@ -18,7 +18,7 @@ from airflow_provider_replacewhere.planning.promise import Promise
 from airflow_provider_replacewhere.planning.report import Found, Mode, RunReport
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
-from airflow_provider_replacewhere.spark.errors import in_short
+from airflow_provider_replacewhere.spark.errors import causes, in_short
 from airflow_provider_replacewhere.spark.freshness import coverage_of, estimate, late_changes
 from airflow_provider_replacewhere.spark.landed import Look, look, touched_in
 from airflow_provider_replacewhere.spark.log import commit_text, read_commits
@@ -79,13 +79,16 @@ def _undo(session: SparkSession, request: RunRequest, run: RunReport, found: lis
         return replace(report, estimate=estimate(target, where))
     promised = _promise(seen, run, state)
     permit()
-    commit = target.replace(
-        before.where(where),
-        where,
-        token=report.token,
-        metadata=metadata_of(report, promised, request.identity),
-        new_columns=False,
-    )
+    metadata = metadata_of(report, promised, request.identity)
+    try:
+        commit = target.replace(before.where(where), where, token=report.token, metadata=metadata, new_columns=False)
+    except ReplaceWhereError as error:
+        if not any("FileNotFoundException" in cause for cause in causes(error.__cause__ or error)):
+            raise
+        raise UndoRefusedError(
+            f"The run {run.run_id} cannot be undone: files of {run.target} as it was before are gone.",
+            hint="VACUUM removed them. Put the rows back by other means, or recompute them with a backfill.",
+        ) from error
     late = late_changes(session, state, run.window_types, commit.version)
     return replace(
         report,
