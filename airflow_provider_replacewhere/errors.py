@@ -121,6 +121,10 @@ class SubmitError(TransientError):
     """The Spark application could not be started, or ended without a report."""
 
 
+class RunLostError(TransientError):
+    """The process that was to record a run's end is gone."""
+
+
 class HistoryError(TransientError):
     """The ledger's database cannot be reached or does not answer."""
 

@@ -19,9 +19,11 @@ from airflow_provider_replacewhere.history.place import beside
 from airflow_provider_replacewhere.history.store import HistoryStore
 from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS
 from airflow_provider_replacewhere.planning.limits import Limits
-from airflow_provider_replacewhere.planning.report import JobOutcome, RunReport
+from airflow_provider_replacewhere.planning.rebuild import Rebuilt
+from airflow_provider_replacewhere.planning.report import Found, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import Override, RunRequest, Undo
 from airflow_provider_replacewhere.spark.job import run_pipeline, run_undo
+from airflow_provider_replacewhere.spark.rebuild import rebuild
 from airflow_provider_replacewhere.spark.session import create_spark_session
 
 if TYPE_CHECKING:
@@ -156,6 +158,18 @@ class LocalSession:
         outcome = self.execute(pipeline, replace(request, dry_run=True))
         outcome.raise_for_failure()
         return list(outcome.reports)
+
+    def rebuild(self, tables: Iterable[str] = ()) -> list[Rebuilt]:
+        """Record what the tables' own logs tell of runs that the history does not know, as after it was lost.
+
+        :param tables: their names; by default all below the root
+        :return: for each table what was found and recorded
+        :raises RequestError: one is no table, or its log cannot be read; nothing is recorded then
+        """
+        found = rebuild(self.spark, self.root, _names("tables", tables), self.history.coverage())
+        runs = tuple(Found(run.report, run.identity) for each in found for run in each.runs)
+        self.history.record_outcome(JobOutcome("rebuild", found=runs))
+        return found
 
     def execute(self, pipeline: PipelineLike, request: RunRequest) -> JobOutcome:
         """Run what a request asks for, and record it unless it is a dry run; failures of flows are in the outcome.

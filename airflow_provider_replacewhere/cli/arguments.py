@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_replacewhere import __version__
+from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS
 
 PROGRAM = "replacewhere"
 DESCRIPTION = "REPLACE WHERE flows on Spark and Delta: replace exactly the rows that match a predicate."
@@ -125,7 +126,22 @@ BREAK = argument(
 )
 
 RUN_TO_UNDO = argument("run_to_undo", metavar="RUN", help="the run, by its number or its id")
+TABLES = argument(
+    "tables", nargs="*", metavar="TABLE", help="the tables, as their flows name them (default: all below --root)"
+)
 FORCE = argument("--force", action="store_true", help="also where the region was changed since")
+
+ON_OVERLAP = (
+    argument(
+        "--on-overlap",
+        choices=("wait", "fail", "skip"),
+        default="wait",
+        help="where another run is writing a part of the window: wait for it (default), fail, or leave the flow out",
+    ),
+    argument(
+        "--wait-seconds", metavar="SECONDS", type=float, default=WAIT_SECONDS, help="how long to wait at most (an hour)"
+    ),
+)
 
 _WHERE_TABLES_ARE = (ROOT, CONF, HISTORY)
 _HOW = (AS_OF, TIME_ZONE, NULL_KEYS, POLICY)
@@ -147,7 +163,7 @@ VERBS = (
     Verb(
         "run",
         "run the flows of pipeline files",
-        (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, SKIP_UNCHANGED, *LIMITS, FORMAT),
+        (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, SKIP_UNCHANGED, *LIMITS, *ON_OVERLAP, FORMAT),
     ),
     Verb(
         "backfill",
@@ -166,6 +182,7 @@ VERBS = (
             *_WHERE_TABLES_ARE,
             *_HOW,
             *LIMITS,
+            *ON_OVERLAP,
             FORMAT,
         ),
         "Run one flow with a predicate for this run only: --where, or --column with --start and --end. Later runs use "
@@ -174,9 +191,16 @@ VERBS = (
     Verb(
         "undo",
         "put back what one run replaced, as it was before",
-        (RUN_TO_UNDO, FORCE, DRY_RUN, *_WHERE_TABLES_ARE, FORMAT),
+        (RUN_TO_UNDO, FORCE, DRY_RUN, *_WHERE_TABLES_ARE, *ON_OVERLAP, FORMAT),
         "Put the region that one run replaced back as it was before that run, in one commit with a record of its own. "
         "Refused where the region was changed since, or the version before is gone. The region counts as stale then.",
+    ),
+    Verb(
+        "rebuild",
+        "fill the history from the tables' own logs",
+        (TABLES, ROOT, CONF, HISTORY, FORMAT),
+        "Read the logs of tables and record the runs that they tell of and the history does not know, as after its "
+        "database was lost. Each run does as much for its own table; runs that wrote nothing are not found again.",
     ),
     Verb("history", "list what was run, the newest first", (RUN, TARGET, LIMIT, ROOT, HISTORY, FORMAT)),
     Verb(

@@ -17,6 +17,7 @@ from airflow_provider_replacewhere.planning.words import impact, plain, why
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.history.leases import Lease
     from airflow_provider_replacewhere.history.records import Run
+    from airflow_provider_replacewhere.planning.rebuild import Rebuilt
 
 WIDTH = 100
 _NARROWEST = 30
@@ -133,6 +134,34 @@ def leases_as_text(leases: Sequence[Lease], url: str) -> list[str]:
     return table(head, [_lease_row(lease) for lease in leases])
 
 
+def rebuilt_as_json(found: Sequence[Rebuilt]) -> list[dict[str, Any]]:
+    """What tables' logs told."""
+    return [
+        {
+            "table": each.table,
+            "runs": [run.report.to_json() for run in each.runs],
+            "later_commits_of_others": [
+                {"version": commit.version, "operation": commit.operation} for commit in each.others
+            ],
+        }
+        for each in found
+    ]
+
+
+def rebuilt_as_text(found: Sequence[Rebuilt]) -> list[str]:
+    """What tables' logs told, one table a row."""
+    rows = [
+        [
+            each.table,
+            _count(len(each.runs)),
+            _count(each.runs[-1].version) if each.runs else "-",
+            ", ".join(f"{commit.operation} at {commit.version}" for commit in each.others) or "-",
+        ]
+        for each in found
+    ]
+    return table(["table", "runs found", "last version", "commits of others since"], rows)
+
+
 def broken_as_text(lease: Lease) -> list[str]:
     """A lease that was broken by hand."""
     return [
@@ -207,6 +236,7 @@ def _report_fields(report: RunReport) -> dict[str, str | None]:
         "bytes": _count(report.bytes_written),
         "version": _count(report.target_version),
         "sources": ", ".join(_source(name, version) for name, version in report.source_versions.items()) or "none",
+        "others": _others(report),
         "new columns": ", ".join(report.columns_added) or None,
         "evaluated": "\n".join(f"{part} = {value}" for part, value in report.evaluated.items()) or None,
         "expectations": "\n".join(
@@ -217,6 +247,13 @@ def _report_fields(report: RunReport) -> dict[str, str | None]:
         "definition": report.definition_hash,
         "token": report.token,
     }
+
+
+def _others(report: RunReport) -> str | None:
+    """The commits of other writers that the run came upon in its target's log."""
+    target = report.planning_information.get("target_table_information") or {}
+    commits = target.get("commits_of_others") or ()
+    return ", ".join(f"{commit['operation']} at version {commit['version']}" for commit in commits) or None
 
 
 def _fields(values: Mapping[str, str | None]) -> list[str]:

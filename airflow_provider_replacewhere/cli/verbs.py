@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 from dataclasses import fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.cli import show
 from airflow_provider_replacewhere.cli.session import spark_session
@@ -95,10 +95,25 @@ def undo(options: Namespace) -> Result:
         # Imported here because it brings pyspark.
         from airflow_provider_replacewhere.local import LocalSession
 
-        session = LocalSession(spark, root=options.root, history=options.history)
+        session = LocalSession(spark, root=options.root, history=options.history, **_overlap(options))
         outcome, request = session.execute_undo(options.run_to_undo, force=options.force, dry_run=options.dry_run)
     _print(json.loads(outcome.to_json()), show.outcome_as_text(outcome, request), options)
     return _failure(outcome)
+
+
+def rebuild(options: Namespace) -> Result:
+    """Record what tables' logs tell of runs that the history does not know.
+
+    :raises RequestError: there is no such table, or its log cannot be read
+    """
+    with spark_session(options.conf) as spark:
+        # Imported here because it brings pyspark.
+        from airflow_provider_replacewhere.local import LocalSession
+
+        session = LocalSession(spark, root=options.root, history=options.history)
+        found = session.rebuild(options.tables)
+    _print(show.rebuilt_as_json(found), show.rebuilt_as_text(found), options)
+    return None
 
 
 def leases(options: Namespace) -> Result:
@@ -141,6 +156,10 @@ def _request(
     )
 
 
+def _overlap(options: Namespace) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in ("on_overlap", "wait_seconds") if hasattr(options, name)}
+
+
 def _limits(options: Namespace) -> Limits:
     given = {limit.name: getattr(options, limit.name, None) for limit in fields(Limits)}
     return Limits(**{name: value for name, value in given.items() if value is not None})
@@ -151,7 +170,7 @@ def _execute(options: Namespace, pipeline: Pipeline, request: RunRequest) -> Res
         # Imported here because it brings pyspark.
         from airflow_provider_replacewhere.local import LocalSession
 
-        session = LocalSession(spark, root=options.root, history=options.history)
+        session = LocalSession(spark, root=options.root, history=options.history, **_overlap(options))
         outcome = session.execute(pipeline, request)
     _print(json.loads(outcome.to_json()), show.outcome_as_text(outcome, request), options)
     return _failure(outcome)

@@ -259,14 +259,7 @@ def gives_way(lease: Lease, claim: Claim, now: datetime) -> bool:
     """
     if lease.expires_at <= now:
         return True
-    one, other = lease.identity, claim.identity
-    return (
-        lease.state is not LeaseState.COMMITTING
-        and None not in (one.dag_id, one.try_number, other.try_number)
-        and (one.dag_id, one.dag_run_id, one.task_id, one.map_index)
-        == (other.dag_id, other.dag_run_id, other.task_id, other.map_index)
-        and (one.try_number or 0) < (other.try_number or 0)
-    )
+    return lease.state is not LeaseState.COMMITTING and lease.identity.is_earlier_try_of(claim.identity)
 
 
 def in_common(one: Region, other: Region) -> Region:

@@ -10,6 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from airflow_provider_replacewhere.errors import RunLostError
 from airflow_provider_replacewhere.flows.model import TableName
 from airflow_provider_replacewhere.planning.report import Failure, RunReport
 from airflow_provider_replacewhere.planning.request import Identity
@@ -24,6 +25,7 @@ class EventKind(StrEnum):
     STARTED = "started"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    LOST = "lost"
 
 
 class RunStatus(StrEnum):
@@ -32,6 +34,7 @@ class RunStatus(StrEnum):
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    LOST = "lost"
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Event:
     :param definition_hash: what the query was
     :param token: identity of the write, as in the commit
     :param target_version: the target's Delta version after the run
-    :param error: of a failed run, as :meth:`~..errors.ReplaceWhereError.to_json` gives it
+    :param error: of a failed or lost run, as :meth:`~..errors.ReplaceWhereError.to_json` gives it
     :param report: of a successful run, the whole report as JSON
     """
 
@@ -110,6 +113,11 @@ class Event:
             error=dict(failure.error),
         )
 
+    @classmethod
+    def of_lost(cls, run_id: str, flow: str, target: str, why: RunLostError, identity: Identity = Identity()) -> Event:
+        """Nobody will end the run any more."""
+        return cls(run_id=run_id, kind=EventKind.LOST, flow=flow, target=target, identity=identity, error=why.to_json())
+
 
 @dataclass(frozen=True)
 class Run:
@@ -137,8 +145,10 @@ class Run:
 
     @property
     def error(self) -> Mapping[str, Any] | None:
-        """Why it failed, as JSON; None unless it failed."""
-        event = self._event(EventKind.FAILED) if self.status is RunStatus.FAILED else None
+        """Why it failed or how it was lost, as JSON; None unless it did."""
+        if self.status not in (RunStatus.FAILED, RunStatus.LOST):
+            return None
+        event = self._event(EventKind(self.status))
         return event.error if event else None
 
     @property
@@ -174,8 +184,9 @@ def fold(events: Iterable[Event]) -> list[Run]:
 
 def _run(events: tuple[Event, ...]) -> Run:
     kinds = {event.kind: event for event in events}
-    # A commit stays a commit, whatever became of the task that was to report it: success wins over failure.
-    end = kinds.get(EventKind.SUCCEEDED) or kinds.get(EventKind.FAILED)
+    # A commit stays a commit, whatever became of the task that was to report it: success wins over failure, and what
+    # the run said itself over what others thought of it.
+    end = kinds.get(EventKind.SUCCEEDED) or kinds.get(EventKind.FAILED) or kinds.get(EventKind.LOST)
     first = events[0]
     assert first.recorded_at is not None
     return Run(

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from airflow_provider_replacewhere.errors import RequestError
-from airflow_provider_replacewhere.history import lease_table, schema
+from airflow_provider_replacewhere.history import lease_table
+from airflow_provider_replacewhere.history.appending import append
+from airflow_provider_replacewhere.history.base import worker_time
 from airflow_provider_replacewhere.history.counter import lock_counter
 from airflow_provider_replacewhere.history.coverage import KEEP_AFTER, keep_coverage, read_coverage
-from airflow_provider_replacewhere.history.database import Database, database_time
-from airflow_provider_replacewhere.history.leases import Claim, Conflict, Granted, Lease, checked
+from airflow_provider_replacewhere.history.lease_store import LeaseStore
+from airflow_provider_replacewhere.history.lost import MOST_LOOKED_AT, given_up
 from airflow_provider_replacewhere.history.records import Event, EventKind, Run, RunStatus, fold
 from airflow_provider_replacewhere.history.retention import Outline, forgettable
-from airflow_provider_replacewhere.history.rows import digest, event_of, row_of, target_digest, to_text
-from airflow_provider_replacewhere.history.tables import counter, events
-from airflow_provider_replacewhere.planning.leasing import COMMIT_SECONDS, LEASE_SECONDS
+from airflow_provider_replacewhere.history.rows import digest, event_of, target_digest
+from airflow_provider_replacewhere.history.tables import events
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import Identity
-from airflow_provider_replacewhere.predicates.region import Region
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import URL, Connection
+    from sqlalchemy.engine import Connection
 
 # Databases limit the number of values in one statement.
 _DELETE_AT_ONCE = 500
 
 
-class HistoryStore:
+class HistoryStore(LeaseStore):
     """The ledger in a database: SQLite, PostgreSQL or MySQL.
 
     Opening it costs nothing. Its first use checks the schema and migrates it if need be. Every method raises
@@ -42,22 +42,6 @@ class HistoryStore:
     :param clock: what time it is, UTC, for leases; the database's own clock by default
     :raises RequestError: the URL is none, names a database that is not supported, or its driver is not installed
     """
-
-    def __init__(self, url: str | URL, *, clock: Callable[[], datetime] | None = None) -> None:
-        self._database = Database(url)
-        self._clock = clock
-        self._ready = False
-
-    @property
-    def url(self) -> str:
-        """Where the ledger is, without the password."""
-        return self._database.label
-
-    def migrate(self) -> None:
-        """Bring the schema to the newest version; nothing to do is no error. Safe in several processes at once."""
-        self._database.make_folder()
-        schema.migrate(self._database)
-        self._ready = True
 
     def started(
         self,
@@ -129,13 +113,22 @@ class HistoryStore:
         """
         self._prepare()
         with self._database.writing() as connection:
-            sequence = lock_counter(connection)
-            once = {(event.run_id, event.kind): event for event in reversed(new)}
-            added = [event for event in reversed(once.values()) if not _is_recorded(connection, event)]
-            for number, event in enumerate(added, start=sequence + 1):
-                connection.execute(events.insert().values(row_of(event, number, _now())))
-            connection.execute(counter.update().values(last=sequence + len(added)))
-        return bool(added)
+            return append(connection, new)
+
+    def end_lost(self, target: str, identity: Identity = Identity()) -> bool:
+        """Record as lost those of a target's last runs that nobody will end any more; see :mod:`.lost`.
+
+        :param identity: the task that is about to run
+        :return: whether there were any
+        """
+        self._prepare()
+        with self._database.writing() as connection:
+            lock_counter(connection)
+            now = self._time(connection)
+            leased = {lease.run_id for lease in lease_table.live(connection, now, target, waiting=True)}
+            open_runs = _open_runs(connection, target_digest(target))
+            found = [given_up(run, identity, now, has_lease=run.run_id in leased) for run in open_runs]
+            return append(connection, [event for event in found if event is not None])
 
     def runs(
         self,
@@ -165,11 +158,11 @@ class HistoryStore:
         if before is not None:
             page = page.where(first.c.sequence < before)
         if status is not None:
-            succeeded, failed = (
-                sa.exists().where(of_same_run, other.c.kind == kind.value)
-                for kind in (EventKind.SUCCEEDED, EventKind.FAILED)
-            )
-            page = page.where(_is(status, succeeded, failed))
+            ended = {
+                kind: sa.exists().where(of_same_run, other.c.kind == kind.value)
+                for kind in (EventKind.SUCCEEDED, EventKind.FAILED, EventKind.LOST)
+            }
+            page = page.where(_is(status, ended))
         page = page.order_by(first.c.sequence.desc())
         return self._fold_of(page.limit(limit) if limit is not None else page)
 
@@ -288,120 +281,11 @@ class HistoryStore:
             for (key,) in connection.execute(sa.select(events.c.target_key).distinct()).fetchall():
                 # What the forgotten runs prove is not forgotten.
                 keep_coverage(connection, key, read_coverage(connection, key)[0])
-            keys = sorted(forgettable(_outlines(connection), _now(), keep_days=keep_days, keep_runs=keep_runs))
+            keys = sorted(forgettable(_outlines(connection), worker_time(), keep_days=keep_days, keep_runs=keep_runs))
             for start in range(0, len(keys), _DELETE_AT_ONCE):
                 some = keys[start : start + _DELETE_AT_ONCE]
                 connection.execute(events.delete().where(events.c.run_key.in_(some)))
         return len(keys)
-
-    def acquire(
-        self, claims: Iterable[Claim], *, seconds: float = LEASE_SECONDS, queue_seconds: float = 0.0
-    ) -> Granted | Conflict:
-        """Take leases on all the claimed regions at once, or on none. Does not wait; :func:`~.waiting.take` does.
-
-        A run that has its lease already, such as one that was cut off and goes on elsewhere, takes it up again: it is
-        given a new number, and whoever had it under the old one has lost it.
-
-        :param claims: one for each target
-        :param seconds: how long the leases last unless they are renewed
-        :param queue_seconds: if there is a conflict, how long a place among those who wait is kept, counted from the
-            last time of asking; 0: none is taken, and one that was there is given up
-        :raises RequestError: a target is claimed twice, or a lease of the same run is there and too small
-        """
-        wanted = checked(claims)
-        self._prepare()
-        with self._database.writing() as connection:
-            lock_counter(connection)
-            now = self._time(connection)
-            return lease_table.acquire(connection, wanted, now, seconds=seconds, queue_seconds=queue_seconds)
-
-    def withdraw(self, claims: Iterable[Claim]) -> None:
-        """Give up places among those who wait; none to be there is no error."""
-        self._prepare()
-        with self._database.writing() as connection:
-            lock_counter(connection)
-            lease_table.withdraw(connection, claims)
-
-    def renew(self, lease: Lease, *, seconds: float = LEASE_SECONDS) -> Lease:
-        """The heartbeat: let a lease last at least so long from now on.
-
-        :raises LeaseLostError: it is gone
-        """
-        self._prepare()
-        with self._database.writing() as connection:
-            return lease_table.renew(connection, lease, self._time(connection), seconds=seconds)
-
-    def permit(self, lease: Lease, *, seconds: float = COMMIT_SECONDS) -> Lease:
-        """Permission to commit what the lease is for; to be asked for right before.
-
-        It is given where the lease is still its run's, expired or not. The commit has to land within
-        :attr:`~.leases.Lease.lasts_seconds`, or to be given up. Until then nobody else gets the region, not even if
-        this run dies; whether its commit is there, the next one finds in the table's log.
-
-        :raises LeaseLostError: the lease is gone: nothing may be committed
-        """
-        self._prepare()
-        with self._database.writing() as connection:
-            return lease_table.renew(connection, lease, self._time(connection), seconds=seconds, committing=True)
-
-    def narrow(self, lease: Lease, region: Region) -> Lease:
-        """Give up all of a lease but this region, once it is known what will be written.
-
-        :raises RequestError: the region is not certainly within the lease's, or its run may commit already
-        :raises LeaseLostError: it is gone
-        """
-        self._prepare()
-        with self._database.writing() as connection:
-            return lease_table.narrow(connection, lease, region, self._time(connection))
-
-    def release(self, lease: Lease) -> bool:
-        """Free a lease.
-
-        :return: whether it was still there
-        """
-        self._prepare()
-        with self._database.writing() as connection:
-            return lease_table.release(connection, lease)
-
-    def break_lease(self, fence: int) -> Lease:
-        """Free a lease of somebody else, who is then refused when they want to commit; or a place in the queue.
-
-        :param fence: its number
-        :return: the lease as it was
-        :raises RequestError: there is none of this number, or its run may commit, which cannot be taken back
-        """
-        self._prepare()
-        with self._database.writing() as connection:
-            return lease_table.break_by_hand(connection, fence, self._time(connection))
-
-    def leases(self, target: str | None = None, *, waiting: bool = False) -> list[Lease]:
-        """The leases that are there and have not expired, by target.
-
-        :param target: only those on this one, however it is spelled
-        :param waiting: the places of those who wait as well
-        """
-        self._prepare()
-        with self._database.reading() as connection:
-            return lease_table.live(connection, self._time(connection), target, waiting=waiting)
-
-    def schema_version(self) -> str | None:
-        """The version of the schema that is there; None where there is none. Does not migrate."""
-        self._database.make_folder()
-        with self._database.reading() as connection:
-            return schema.found_revision(connection, self._database.label)
-
-    def _prepare(self) -> None:
-        if self._ready:
-            return
-        self._database.make_folder()
-        with self._database.reading() as connection:
-            found = schema.found_revision(connection, self._database.label)
-        if found != schema.REVISIONS[-1]:
-            schema.migrate(self._database)
-        self._ready = True
-
-    def _time(self, connection: Connection) -> datetime:
-        return self._clock() if self._clock else database_time(connection)
 
     def _fold_of(self, run_keys: sa.Select[Any]) -> list[Run]:
         page = run_keys.subquery()
@@ -411,25 +295,8 @@ class HistoryStore:
             return fold([event_of(row) for row in rows])
 
 
-def _is_recorded(connection: Connection, event: Event) -> bool:
-    """:raises RequestError: the run is recorded with another report"""
-    query = sa.select(events.c.report, events.c.token)
-    found = connection.execute(
-        query.where(events.c.run_key == digest(event.run_id), events.c.kind == event.kind)
-    ).first()
-    if found is None:
-        return False
-    # A run whose commit was found by another before its own report came is told in other words, but is the same.
-    if found.report != to_text(event.report) and (found.token is None or found.token != event.token):
-        raise RequestError(
-            f"The run {event.run_id} of {event.flow} is in the history with another report.",
-            hint="A run id names one run: give every try and every run its own.",
-        )
-    return True
-
-
 def _outlines(connection: Connection) -> list[Outline]:
-    ends = (EventKind.SUCCEEDED.value, EventKind.FAILED.value)
+    ends = (EventKind.SUCCEEDED.value, EventKind.FAILED.value, EventKind.LOST.value)
     succeeded_as = sa.case((events.c.kind == EventKind.SUCCEEDED.value, events.c.sequence))
     query = sa.select(
         events.c.run_key,
@@ -457,18 +324,28 @@ def _last_report(connection: Connection, key: str) -> dict[str, Any] | None:
     return json.loads(found) if found else None
 
 
-def _is(
-    status: RunStatus | str, succeeded: sa.ColumnElement[bool], failed: sa.ColumnElement[bool]
-) -> sa.ColumnElement[bool]:
+def _open_runs(connection: Connection, key: str) -> list[Event]:
+    """The starts of a target's newest runs that have no end."""
+    newest = (
+        sa.select(events)
+        .where(events.c.target_key == key, events.c.kind == EventKind.STARTED.value)
+        .order_by(events.c.sequence.desc())
+        .limit(MOST_LOOKED_AT)
+        .subquery()
+    )
+    has_more = sa.exists().where(events.c.run_key == newest.c.run_key, events.c.kind != EventKind.STARTED.value)
+    return [event_of(row) for row in connection.execute(sa.select(newest).where(~has_more)).mappings()]
+
+
+def _is(status: RunStatus | str, ended: Mapping[EventKind, sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
+    succeeded, failed, lost = (ended[kind] for kind in (EventKind.SUCCEEDED, EventKind.FAILED, EventKind.LOST))
     match status:
         case RunStatus.SUCCEEDED:
             return succeeded
         case RunStatus.FAILED:
             return failed & ~succeeded
+        case RunStatus.LOST:
+            return lost & ~failed & ~succeeded
         case RunStatus.RUNNING:
-            return ~failed & ~succeeded
+            return ~lost & ~failed & ~succeeded
     raise RequestError(f"The status is {status!r}.", hint=f"Valid are {', '.join(RunStatus)}.")
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

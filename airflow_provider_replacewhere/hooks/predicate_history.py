@@ -161,6 +161,10 @@ class PredicateHistoryHook(BaseHook):
         """Record all that one Spark application did; see :meth:`HistoryStore.record_outcome`."""
         self.store.record_outcome(outcome, identity)
 
+    def end_lost(self, target: str, identity: Identity = Identity()) -> bool:
+        """Record as lost what nobody will end any more; see :meth:`HistoryStore.end_lost`."""
+        return self.store.end_lost(target, identity)
+
     def runs(
         self,
         target: str | None = None,
@@ -191,6 +195,38 @@ class PredicateHistoryHook(BaseHook):
     def coverage(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target, what its runs prove of it; see :meth:`~..history.store.HistoryStore.coverage`."""
         return self.store.coverage(targets)
+
+    def rebuild(self, tables: Iterable[str], *, root: str | None = None) -> dict[str, int]:
+        """Record what the tables' own logs tell of runs that the ledger does not know, as after it was lost.
+
+        Reads the logs from here, without Spark: tables by path, or by name below a root. For those of Spark's catalog
+        there is ``replacewhere rebuild``.
+
+        :param tables: as their flows name them
+        :param root: folder of the directory catalog
+        :return: by table, how many runs were found
+        :raises RequestError: a log cannot be read; nothing is recorded then
+        """
+        # Imported here because they bring the region algebra, which no Dag file needs.
+        from airflow_provider_replacewhere.flows.model import TableName
+        from airflow_provider_replacewhere.operators.lake import WorkerLake
+        from airflow_provider_replacewhere.planning.coverage import Coverage
+        from airflow_provider_replacewhere.planning.rebuild import rebuilt
+        from airflow_provider_replacewhere.planning.report import Found, JobOutcome
+        from airflow_provider_replacewhere.planning.table_log import InDoubtError
+
+        lake, found = WorkerLake(root, is_remote=False), {}
+        for table in tables:
+            name = TableName.parse(table)
+            known = self.coverage([table]).get(table)
+            try:
+                log = lake.log(lake.folder(name), str(name))
+                found[table] = rebuilt(log, Coverage.from_json(known) if known else Coverage()).runs
+            except InDoubtError as doubt:
+                raise RequestError(f"The runs of {table} cannot be told from its log: {doubt}.") from doubt
+        runs = tuple(Found(run.report, run.identity) for each in found.values() for run in each)
+        self.record_outcome(JobOutcome("rebuild", found=runs))
+        return {table: len(runs) for table, runs in found.items()}
 
     def prune(self, *, keep_days: float | None = None, keep_runs: int | None = None) -> int:
         """Remove old runs; see :meth:`HistoryStore.prune`."""

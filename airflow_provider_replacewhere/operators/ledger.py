@@ -62,6 +62,7 @@ class Ledger:
         """
         if not request.dry_run:
             for flow in definition.selected(request.select) or ():
+                self._hook.end_lost(str(flow.target), self.identity)
                 self._start(request, flow)
         try:
             yield

@@ -30,7 +30,14 @@ def planned(
     :param target: ``table_id`` and ``path`` of a target that exists
     """
     run_id = f"{request.run_id}/{flow.name}"
-    known = {"table_name": str(flow.target), "version": facts.target_version, "exists": facts.target_exists}
+    known = {
+        "table_name": str(flow.target),
+        "version": facts.target_version,
+        "exists": facts.target_exists,
+        "commits_of_others": None
+        if facts.foreign is None
+        else [{"version": change.version, "operation": change.operation} for change in facts.foreign],
+    }
     return RunReport(
         flow=flow.name,
         target=str(flow.target),

@@ -62,6 +62,15 @@ class Identity:
     map_index: int | None = None
     try_number: int | None = None
 
+    def is_earlier_try_of(self, other: Identity) -> bool:
+        """Whether both are of one task, and this one's time is over because the other has begun."""
+        return (
+            None not in (self.dag_id, self.try_number, other.try_number)
+            and (self.dag_id, self.dag_run_id, self.task_id, self.map_index)
+            == (other.dag_id, other.dag_run_id, other.task_id, other.map_index)
+            and (self.try_number or 0) < (other.try_number or 0)
+        )
+
 
 @dataclass(frozen=True)
 class RunRequest:
