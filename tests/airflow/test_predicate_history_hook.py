@@ -18,8 +18,11 @@ from airflow_provider_replacewhere.history.records import RunStatus
 from airflow_provider_replacewhere.history.schema import REVISIONS
 from airflow_provider_replacewhere.history.waiting import take
 from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
+from airflow_provider_replacewhere.planning.landed import metadata_of
+from airflow_provider_replacewhere.planning.promise import Promise
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity
+from airflow_provider_replacewhere.predicates import Region
 from tests.history import failure, report
 from tests.leases import claim, granted, numbers, refused
 from tests.postgres import PostgresServer
@@ -88,6 +91,38 @@ def test_the_hook_keeps_leases_as_the_store_does(history_file: Path) -> None:
     assert not hook.release(lease)
     with pytest.raises(LeaseLostError):
         hook.permit(lease)
+
+
+def test_a_lost_history_is_filled_from_a_tables_own_log(history_file: Path, tmp_path: Path) -> None:
+    window = numbers(0, 5)
+    promised = Promise(window, window, Region(), True, "5f2c", {}, "id-1", decided_at=0, since=0)
+    ran = report("hook-1/daily", target="daily", window=window.to_sql(), window_types={"n": "int"})
+    schema = {"type": "struct", "fields": [{"name": "n", "type": "integer", "nullable": True, "metadata": {}}]}
+    made = {"metaData": {"id": "id-1", "schemaString": json.dumps(schema), "partitionColumns": ["n"]}}
+    info = {
+        "operation": "WRITE",
+        "timestamp": 1773144000000,
+        "operationMetrics": {"numOutputRows": "12", "numDeletedRows": "10", "numOutputBytes": "4096"},
+        "userMetadata": metadata_of(ran, promised, TASK),
+    }
+    log = tmp_path / "daily" / "_delta_log"
+    log.mkdir(parents=True)
+    for version, actions in enumerate(([made], [{"commitInfo": info}])):
+        text = "\n".join(json.dumps(action, separators=(",", ":")) for action in actions)
+        (log / f"{version:020d}.json").write_text(text)
+    hook = PredicateHistoryHook()
+
+    assert hook.rebuild(["daily"], root=str(tmp_path)) == {"daily": 1}
+
+    (run,) = hook.runs()
+    assert (run.run_id, run.status, run.identity) == ("hook-1/daily", RunStatus.SUCCEEDED, TASK)
+    assert run.report is not None
+    assert (run.report.target_version, run.report.rows_deleted, run.report.rows_written) == (1, 10, 12)
+    assert hook.coverage(["daily"])["daily"]["target_version"] == 1
+    assert hook.rebuild(["daily"], root=str(tmp_path)) == {"daily": 0}
+    (log / f"{2:020d}.json").write_text("{")
+    with pytest.raises(RequestError, match=r"The runs of daily cannot be told from its log: version 2"):
+        hook.rebuild(["daily"], root=str(tmp_path))
 
 
 def test_a_connection_that_is_named_and_missing_is_an_error(airflow_home: Path) -> None:
