@@ -158,7 +158,16 @@ class _Run:
         if (written := self.by_an_earlier_try()) is not None:
             return adopted(written, self.run_id)
         decision = self.decide()
-        return self.unwritten(decision) if decision.mode is Mode.NO_OP else self.write(decision)
+        if decision.mode is not Mode.NO_OP:
+            return self.write(decision)
+        if self._sources_moved():
+            # What came in belongs to no row of the window; rows with a NULL key belong to none for another reason.
+            check_null_keys(self.prepared.rows, self.prepared.window, self.prepared.flow)
+        return self.unwritten(decision)
+
+    def _sources_moved(self) -> bool:
+        before = (self._previous or {}).get("source_versions")
+        return before != {name: pin.version if pin else None for name, pin in self.facts.pins.items()}
 
     def plan(self) -> RunReport:
         """Say what there is to do."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_replacewhere.errors import PlanRefusedError
+from airflow_provider_replacewhere.errors import NullKeyError, PlanRefusedError
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.planning.report import RunReport
 from airflow_provider_replacewhere.spark.log import commit_text
@@ -264,6 +264,18 @@ def test_changes_in_sources(lake: Lake) -> None:
     assert names(replaced) == ["SOURCE_REPLACED"]
     assert only(replaced)["table"] == "rides"
     assert is_right(lake)
+
+
+def test_a_row_without_a_key_is_refused_although_nothing_is_stale(lake: Lake) -> None:
+    pipeline = flow(QUERY, clauses=BY_DAY)
+    lake.run(pipeline)
+    lake.add("rides", ("2026-01-01", "a", 1))  # before the window
+    assert lake.run(pipeline).mode == "NO_OP"
+    lake.add("rides", (None, "a", 1))
+    for _ in range(2):
+        with untouched(lake, "daily", by=NullKeyError, match="1 row with NULL in day"):
+            lake.run(pipeline)
+    lake.run(pipeline, null_keys="drop")
 
 
 def test_a_source_without_versions_is_never_fresh(lake: Lake) -> None:
