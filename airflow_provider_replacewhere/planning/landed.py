@@ -133,9 +133,11 @@ def replay(known: Coverage, table_id: str, commits: Iterable[LogCommit], touched
             continue
         decided_at, types = run.promise.decided_at, run.report.window_types
         late = [touched(other, types) for other in seen if other.version > decided_at and other.touches_table]
-        before = [touched(other, types) for other in rest if other.version <= decided_at]
-        since = run.promise.since if coverage.target_version is None else coverage.target_version
-        promised = replace(run.promise, since=since, foreign=tuple(before))
+        since, before = run.promise.since, run.promise.foreign
+        if coverage.target_version is not None:
+            since = coverage.target_version
+            before = tuple(touched(other, types) for other in rest if other.version <= decided_at)
+        promised = replace(run.promise, since=since, foreign=before)
         proof = promised.proven(run.report.run_id, commit.version, late)
         coverage = coverage.with_entry(proof)
         runs.append(replace(run, report=replace(run.report, coverage=proof.to_json())))

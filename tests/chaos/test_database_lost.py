@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -87,9 +88,21 @@ CALLS = {
 }
 
 
+IN_SUITE = {("leased", True), ("permission", False), ("permitted", False), ("record", False)}
+
+
 @pytest.mark.postgres
-@pytest.mark.parametrize("back", [True, False], ids=["back at once", "away"])
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    ("call", "back"),
+    [
+        pytest.param(
+            *case,
+            marks=() if case in IN_SUITE else pytest.mark.long,
+            id=f"{case[0]}-{'back at once' if case[1] else 'away'}",
+        )
+        for case in itertools.product(CALLS, (True, False))
+    ],
+)
 def test_a_run_whose_database_is_killed(lake: Lake, server: PostgresServer, call: str, back: bool) -> None:
     url = server.new_database().render_as_string(hide_password=False)
     LocalSession(lake.spark, root=lake.root, history=url).run(DAILY, as_of=NOON)

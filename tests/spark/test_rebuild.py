@@ -97,7 +97,7 @@ def test_what_the_history_knows_is_not_recorded_twice(lake: Lake) -> None:
 
 
 def test_commits_of_others_after_the_last_run_are_told(lake: Lake) -> None:
-    lake.sql("UPDATE {daily} SET fare = 0 WHERE day = DATE'2026-03-02'")
+    lake.sql("UPDATE {daily} SET fare = 0 WHERE day = DATE'2026-03-04'")
     (found,) = lost(lake).rebuild(["daily"])
     assert [(commit.operation, commit.version) for commit in found.others] == [("UPDATE", lake.version("daily"))]
 
