@@ -133,7 +133,7 @@ def error_from_json(value: dict[str, Any]) -> ReplaceWhereError:
     """The error that :meth:`ReplaceWhereError.to_json` described, of the same class where it is known."""
     known = {cls.__name__: cls for cls in _all_subclasses(ReplaceWhereError)}
     fallback = TransientError if value.get("retryable") else TerminalError
-    return known.get(value.get("type", ""), fallback)(value["message"])
+    return known.get(str(value.get("type")), fallback)(str(value.get("message")))
 
 
 def _all_subclasses(cls: type[ReplaceWhereError]) -> list[type[ReplaceWhereError]]:

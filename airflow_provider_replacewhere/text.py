@@ -8,6 +8,16 @@ from functools import cached_property
 from typing import Any
 
 
+# Of a line in an error: some texts have no line ends.
+_MOST_SHOWN = 400
+
+
+def shown(value: object) -> str:
+    """A value for a message: as Python writes it, and not longer than a person reads."""
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN // 2]}… ({len(text)} characters)"
+
+
 @dataclass(frozen=True)
 class Document:
     """A whole text as the user gave it: a pipeline file, or one argument of an operator.
@@ -88,6 +98,12 @@ class Span:
         """The line on which the span starts, with the span underlined."""
         number, column = self.document.position(self.start)
         line = self.document.line(number)
+        start = max(0, column - 1 - _MOST_SHOWN // 2) if len(line) > _MOST_SHOWN else 0
+        cut = line[start : start + _MOST_SHOWN]
+        more = "…" if start else "", "…" if start + len(cut) < len(line) else ""
+        # What a person typed may hold anything, and this goes to terminals and logs.
+        line = more[0] + "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in cut) + more[1]
+        column += len(more[0]) - start
         width = max(1, min(self.end - self.start, len(line) - column + 1))
         # Tabs are kept in front of the marks, so that they stand below the text however wide a tab is.
         lead = "".join("\t" if character == "\t" else " " for character in line[: column - 1])
