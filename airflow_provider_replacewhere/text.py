@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-
 # Of a line in an error: some texts have no line ends.
 _MOST_SHOWN = 400
 

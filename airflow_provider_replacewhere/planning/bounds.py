@@ -114,7 +114,9 @@ def literal(value: Value) -> str:
     if isinstance(value, str):
         # Not a doubled quote: before Spark 4 that is the end of one string and the start of the next.
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    raise RequestError(f"{shown(value)} ({type(value).__name__}) cannot be a bound.", hint="Give text, a number or a date.")
+    raise RequestError(
+        f"{shown(value)} ({type(value).__name__}) cannot be a bound.", hint="Give text, a number or a date."
+    )
 
 
 def quoted(column: str) -> str:
