@@ -192,8 +192,8 @@ def unreadable_row(sequence: int, run_id: str, why: str) -> HistoryRowError:
     return HistoryRowError(
         f"Row {sequence} of the history, of the run {shown(run_id)}, cannot be read: {why.rstrip('.')}.",
         hint=f"It was changed by hand, or is damaged. Delete the row with sequence {sequence} from "
-        "replacewhere_events: the next run recomputes what nothing proves any more, and `replacewhere rebuild` reads "
-        "the tables' own logs again.",
+        "replacewhere_events: what then is not proven any more is recomputed, and the target's own log tells the next "
+        "run what was committed.",
     )
 
 

@@ -102,7 +102,8 @@ class Exchange:
             json.loads(text)
         except (ValueError, RecursionError) as error:
             raise SubmitError(
-                f"The outcome of the Spark application at {self.place} is no JSON, or is cut off after {len(text)} characters.",
+                f"The outcome of the Spark application at {self.place} is no JSON document, or is cut off after "
+                f"{len(text)} characters.",
                 hint="The driver ended while it wrote it. A commit that it had made says so in its own metadata"
                 " (DESCRIBE HISTORY, userMetadata). The next try runs the flows again.",
             ) from error

@@ -25,7 +25,8 @@ def folder_parts(name: TableName) -> tuple[str, ...] | None:
         leads_out = part in ("", ".", "..") or "/" in part or "\\" in part or part.startswith(("_", "."))
         if leads_out or not part.isprintable() or len(part.encode(errors="replace")) > _LONGEST_NAME:
             raise DefinitionError(
-                f"{shown(part)} in the table name {shown(str(name))} cannot be a folder's name in the directory catalog.",
+                f"{shown(part)} in the table name {shown(str(name))} cannot be a folder's name in the directory "
+                "catalog.",
                 hint="Name tables with letters, digits and underscores, not starting with an underscore; to read a "
                 "folder elsewhere write delta.`/path`.",
             )

@@ -119,8 +119,10 @@ class RunReport:
 
 
 _FORMS: dict[type | tuple[type, ...], tuple[str, ...]] = {
-    str: ("flow", "target", "run_id", "mode", "window", "as_of", "time_zone", "predicate", "definition_hash", "token")
-    + ("started_at", "finished_at"),
+    str: (
+        *("flow", "target", "run_id", "mode", "window", "as_of", "time_zone", "predicate", "definition_hash", "token"),
+        *("started_at", "finished_at"),
+    ),
     (str, type(None)): ("replaced", "fresh", "fingerprint", "adopted"),
     (int, type(None)): ("target_version", "rows_deleted", "rows_written", "rows_unchanged", "bytes_written"),
     (list, tuple): ("reasons", "columns_added"),

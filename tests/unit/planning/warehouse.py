@@ -24,7 +24,7 @@ from airflow_provider_replacewhere.planning.report import Mode, RunReport
 from airflow_provider_replacewhere.planning.request import Identity
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
 from airflow_provider_replacewhere.spark import freshness, landed
-from tests.history import report
+from tests.history import report as report_of
 
 Cell = tuple[int, str | None]
 Content = dict[Cell, int]
@@ -171,7 +171,7 @@ class Run:
     @property
     def report(self) -> RunReport:
         """What the ledger and the commit need to know of it; the rest of a report is of no account here."""
-        return report(
+        return report_of(
             str(self.number),
             mode=self.decision.mode,
             reasons=self.decision.reasons,
