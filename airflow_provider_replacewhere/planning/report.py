@@ -139,6 +139,9 @@ def _require_forms(value: Mapping[str, Any]) -> None:
         for name in names:
             if name in value and not isinstance(value[name], form):
                 raise TypeError(f"{name} is {shown(value[name])}")
+    for name in ("columns_added", "unwatched"):
+        if not all(isinstance(part, str) for part in value.get(name) or ()):
+            raise TypeError(f"{name} is {shown(value[name])}")
     if not all(isinstance(reason, Mapping) and "reason" in reason for reason in value["reasons"]):
         raise TypeError(f"reasons is {shown(value['reasons'])}")
 
