@@ -25,6 +25,7 @@ from airflow_provider_replacewhere.predicates import Region, parse_predicate
 LOCAL = Cluster("local[2]", "client")
 WEEK = parse_predicate("day >= DATE'2026-03-01' AND day < DATE'2026-03-08'", {"day": "date"})
 NEXT = parse_predicate("day >= DATE'2026-03-08'", {"day": "date"})
+BACKWARDS = {"type": "int", "ranges": [[5, 1]], "null": False}
 
 
 class Driver:
@@ -176,12 +177,7 @@ def test_an_unknown_question_is_refused(store: HistoryStore, verb: str) -> None:
         {"region": []},
         {"region": {"version": 99}},
         {"region": {"version": 1, "parts": [7]}},
-        {
-            "region": {
-                "version": 1,
-                "parts": [{"boxes": [[[["n"], {"type": "int", "ranges": [[5, 1]], "null": False}]]]}],
-            }
-        },
+        {"region": {"version": 1, "parts": [{"boxes": [[[["n"], BACKWARDS]]], "conditions": []}]}},
     ],
     ids=str,
 )

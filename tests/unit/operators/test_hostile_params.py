@@ -56,7 +56,7 @@ def override(predicate: str) -> dict[str, Any]:
     ],
 )
 def test_a_predicate_with_more_in_it_than_a_condition_is_refused(predicate: str) -> None:
-    with pytest.raises(PredicateError, match="override of '?daily") as refused:
+    with pytest.raises(PredicateError, match=r"override of '?daily") as refused:
         asked(**override(predicate))
     said = str(refused.value)
     assert len(said) < 2_000
