@@ -17,6 +17,11 @@ def shown(value: object) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN // 2]}… ({len(text)} characters)"
 
 
+def printable(text: str, *, keep: str = "") -> str:
+    """A text for logs and terminals: what a person typed may hold line ends and control characters."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in keep else "\ufffd" for c in text)
+
+
 @dataclass(frozen=True)
 class Document:
     """A whole text as the user gave it: a pipeline file, or one argument of an operator.
@@ -100,8 +105,7 @@ class Span:
         start = max(0, column - 1 - _MOST_SHOWN // 2) if len(line) > _MOST_SHOWN else 0
         cut = line[start : start + _MOST_SHOWN]
         more = "…" if start else "", "…" if start + len(cut) < len(line) else ""
-        # What a person typed may hold anything, and this goes to terminals and logs.
-        line = more[0] + "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in cut) + more[1]
+        line = more[0] + printable(cut, keep="\t") + more[1]
         column += len(more[0]) - start
         width = max(1, min(self.end - self.start, len(line) - column + 1))
         # Tabs are kept in front of the marks, so that they stand below the text however wide a tab is.

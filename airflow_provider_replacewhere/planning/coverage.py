@@ -161,7 +161,9 @@ class Coverage:
         fragments = known.without([touched]).fragments
         if entry.region is not None and entry.proves and not entry.region.is_empty:
             proven = entry.region.subset(MOST_RANGES_OF_ONE)
-            fragments = _joined(fragments, Fragment(proven, entry.definition_hash, dict(entry.sources), entry.run_id))
+            if not proven.is_empty:
+                new = Fragment(proven, entry.definition_hash, dict(entry.sources), entry.run_id)
+                fragments = _joined(fragments, new)
         return Coverage(
             fragments=_newest(fragments),
             target_id=entry.target_id,
