@@ -24,6 +24,7 @@ from airflow_provider_replacewhere.operators.exchange import MOST_OUTCOME_BYTES,
 from airflow_provider_replacewhere.planning.questions import MOST_BYTES, read_answer
 from airflow_provider_replacewhere.planning.report import JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
+from airflow_provider_replacewhere.spark.exchange import read_text
 from tests.history import failure, report
 
 LOCAL = Cluster("local[2]", "client")
@@ -182,3 +183,15 @@ def test_a_question_that_would_fill_the_workers_memory_is_not_read(exchange: Exc
     with pytest.raises(RequestError, match=f"question-1.json has more than {MOST_BYTES} bytes"):
         exchange.read("question-1.json")
     assert exchange.read("question-2.json") is None
+
+
+def test_an_answer_that_would_fill_the_drivers_memory_is_not_read(tmp_path: Path) -> None:
+    answer = tmp_path / "answer-1.json"
+    session: Any = None  # files of this machine are read without Spark
+    assert read_text(session, str(answer)) is None
+    answer.write_text("{}")
+    assert read_text(session, str(answer)) == "{}"
+    with answer.open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    with pytest.raises(RequestError, match=f"has {MOST_BYTES + 1} bytes, which is no answer"):
+        read_text(session, answer.as_uri())
