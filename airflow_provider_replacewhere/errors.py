@@ -133,11 +133,15 @@ class HistorySchemaError(TerminalError):
     """The ledger's database has a schema that this version cannot use."""
 
 
+class HistoryRowError(HistorySchemaError):
+    """A row of the ledger is not as this package writes it: it was changed by hand, or is damaged."""
+
+
 def error_from_json(value: dict[str, Any]) -> ReplaceWhereError:
     """The error that :meth:`ReplaceWhereError.to_json` described, of the same class where it is known."""
     known = {cls.__name__: cls for cls in _all_subclasses(ReplaceWhereError)}
     fallback = TransientError if value.get("retryable") else TerminalError
-    return known.get(value.get("type", ""), fallback)(value["message"])
+    return known.get(str(value.get("type")), fallback)(str(value.get("message")))
 
 
 def _all_subclasses(cls: type[ReplaceWhereError]) -> list[type[ReplaceWhereError]]:

@@ -43,8 +43,8 @@ class Database:
 
     @property
     def label(self) -> str:
-        """The URL for messages and pages: without the password."""
-        return self._url.render_as_string(hide_password=True)
+        """The URL for messages and pages: without the password, and without parameters, which may hold one too."""
+        return self._url.set(query={}).render_as_string(hide_password=True)
 
     @property
     def backend(self) -> str:
@@ -60,7 +60,8 @@ class Database:
         if not file:
             return
         try:
-            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            # Predicates and reports name what is in the tables, so a folder that we make is closed to strangers.
+            Path(file).parent.mkdir(mode=0o770, parents=True, exist_ok=True)
         except OSError as error:
             raise HistoryError(
                 f"The folder of the history at {self.label} cannot be made: {error}.",

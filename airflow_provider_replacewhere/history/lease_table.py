@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from airflow_provider_replacewhere.errors import HistorySchemaError, LeaseLostError, PredicateError, RequestError
+from airflow_provider_replacewhere.errors import HistoryRowError, LeaseLostError, PredicateError, RequestError
 from airflow_provider_replacewhere.history.counter import next_fences
 from airflow_provider_replacewhere.history.leases import (
     Claim,
@@ -287,12 +287,12 @@ def _lease_of(row: RowMapping) -> Lease:
                 try_number=row["try_number"],
             ),
             state=LeaseState(row["state"]),
-            acquired_at=datetime.fromisoformat(row["acquired_at"]),
-            renewed_at=datetime.fromisoformat(row["renewed_at"]),
-            expires_at=datetime.fromisoformat(row["expires_at"]),
+            acquired_at=_instant(row["acquired_at"]),
+            renewed_at=_instant(row["renewed_at"]),
+            expires_at=_instant(row["expires_at"]),
         )
-    except ValueError as error:
-        raise HistorySchemaError(
+    except (TypeError, ValueError) as error:
+        raise HistoryRowError(
             f"Lease {row['fence']} on {row['target']} cannot be read: {error}.",
             hint=f"Somebody has changed it by hand. Once its run has ended, delete its row from {leases.name}.",
         ) from error
@@ -301,13 +301,20 @@ def _lease_of(row: RowMapping) -> Lease:
 def _region_of(text: str) -> Region:
     try:
         return Region.from_json(json.loads(text))
-    except (PredicateError, ValueError):
+    except (PredicateError, RecursionError, TypeError, ValueError):
         # Not readable, so nobody can be shown to be outside.
         return Region.everything()
 
 
 def _region_text(region: Region) -> str:
     return json.dumps(region.to_json(), sort_keys=True, ensure_ascii=False)
+
+
+def _instant(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text!r} names no time zone")
+    return found
 
 
 def _text(instant: datetime) -> str:

@@ -10,10 +10,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from airflow_provider_replacewhere.errors import RunLostError
+from airflow_provider_replacewhere.errors import HistoryRowError, RequestError, RunLostError
 from airflow_provider_replacewhere.flows.model import TableName
 from airflow_provider_replacewhere.planning.report import Failure, RunReport
 from airflow_provider_replacewhere.planning.request import Identity
+from airflow_provider_replacewhere.text import shown
 
 
 class EventKind(StrEnum):
@@ -59,6 +60,7 @@ class Event:
     :param target_version: the target's Delta version after the run
     :param error: of a failed or lost run, as :meth:`~..errors.ReplaceWhereError.to_json` gives it
     :param report: of a successful run, the whole report as JSON
+    :param unreadable: why its error or report, which the ledger holds, cannot be read; None: both can
     """
 
     run_id: str
@@ -79,6 +81,7 @@ class Event:
     target_version: int | None = None
     error: Mapping[str, Any] | None = None
     report: Mapping[str, Any] | None = None
+    unreadable: str | None = None
 
     @classmethod
     def of_report(cls, report: RunReport, identity: Identity = Identity()) -> Event:
@@ -139,9 +142,19 @@ class Run:
 
     @property
     def report(self) -> RunReport | None:
-        """What it did; None unless it succeeded."""
+        """What it did; None unless it succeeded.
+
+        :raises HistoryRowError: the ledger's row was changed by hand, or is damaged
+        """
         event = self._event(EventKind.SUCCEEDED)
-        return RunReport.from_json(event.report) if event and event.report else None
+        if event is None or (event.report is None and event.unreadable is None):
+            return None
+        if event.report is None:
+            raise unreadable_row(event.sequence, event.run_id, f"its report {event.unreadable}")
+        try:
+            return RunReport.from_json(event.report)
+        except RequestError as error:
+            raise unreadable_row(event.sequence, event.run_id, error.message) from error
 
     @property
     def error(self) -> Mapping[str, Any] | None:
@@ -172,7 +185,25 @@ class Run:
             "finished_at": self.finished_at.isoformat() if self.finished_at else None,
             "report": dict(report.report) if report and report.report else None,
             "error": dict(self.error) if self.error else None,
+            **({"unreadable": unreadable} if (unreadable := self._unreadable) else {}),
         }
+
+    @property
+    def _unreadable(self) -> str | None:
+        return next((event.unreadable for event in self.events if event.unreadable), None)
+
+
+def unreadable_row(sequence: int, run_id: str, why: str) -> HistoryRowError:
+    """A row of the ledger's events that cannot be read, and what to do about it.
+
+    :param why: in words, as part of a sentence
+    """
+    return HistoryRowError(
+        f"Row {sequence} of the history, of the run {shown(run_id)}, cannot be read: {why.rstrip('.')}.",
+        hint=f"It was changed by hand, or is damaged. Delete the row with sequence {sequence} from "
+        "replacewhere_events: what then is not proven any more is recomputed, and the target's own log tells the next "
+        "run what was committed.",
+    )
 
 
 def fold(events: Iterable[Event]) -> list[Run]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -17,9 +16,9 @@ from airflow_provider_replacewhere.history.counter import lock_counter
 from airflow_provider_replacewhere.history.coverage import KEEP_AFTER, keep_coverage, read_coverage
 from airflow_provider_replacewhere.history.lease_store import LeaseStore
 from airflow_provider_replacewhere.history.lost import MOST_LOOKED_AT, given_up
-from airflow_provider_replacewhere.history.records import Event, EventKind, Run, RunStatus, fold
+from airflow_provider_replacewhere.history.records import Event, EventKind, Run, RunStatus, fold, unreadable_row
 from airflow_provider_replacewhere.history.retention import Outline, forgettable
-from airflow_provider_replacewhere.history.rows import digest, event_of, target_digest
+from airflow_provider_replacewhere.history.rows import digest, event_of, read_document, target_digest
 from airflow_provider_replacewhere.history.tables import events
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import Identity
@@ -200,7 +199,8 @@ class HistoryStore(LeaseStore):
     def last_successful(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target as spelled in the argument, the last successful run's report as JSON.
 
-        Targets that no run has filled yet are left out.
+        Targets that no run has filled yet are left out, and those of whose last report the ledger holds no readable
+        one: what is not known is recomputed.
 
         :param targets: None for all there are, each as its last run spelled it
         """
@@ -213,6 +213,18 @@ class HistoryStore(LeaseStore):
                 return {report["target"]: report for report in every if report}
             found = {target: _last_report(connection, target_digest(target)) for target in targets}
         return {target: report for target, report in found.items() if report}
+
+    def recent_targets(self, limit: int) -> list[str]:
+        """The targets, as spelled, of so many successful runs, the newest: of their rows nothing else is read."""
+        self._prepare()
+        query = (
+            sa.select(events.c.target)
+            .where(events.c.kind == EventKind.SUCCEEDED.value)
+            .order_by(events.c.sequence.desc())
+            .limit(limit)
+        )
+        with self._database.reading() as connection:
+            return sorted(set(connection.execute(query).scalars()))
 
     def reports_of(self, identity: Identity, targets: Iterable[str]) -> list[dict[str, Any]]:
         """The reports, as JSON, of what one task of one Dag run did to some targets in all its tries, newest first."""
@@ -236,7 +248,8 @@ class HistoryStore(LeaseStore):
             .order_by(events.c.sequence.desc())
         )
         with self._database.reading() as connection:
-            return [json.loads(report) for report in connection.execute(query).scalars()]
+            found = (_whole(report) for report in connection.execute(query).scalars())
+            return [report for report in found if report is not None]
 
     def coverage(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target, what its runs prove of it, as :class:`~..planning.coverage.Coverage` JSON.
@@ -307,9 +320,20 @@ def _outlines(connection: Connection) -> list[Outline]:
         sa.func.max(sa.case((events.c.kind.in_(ends), 1), else_=0)),
     ).group_by(events.c.run_key)
     return [
-        Outline(key, target, sequence, datetime.fromisoformat(last_at), success, bool(ended))
+        Outline(key, target, sequence, _instant(sequence, last_at), success, bool(ended))
         for key, target, sequence, last_at, success, ended in connection.execute(query)
     ]
+
+
+def _instant(sequence: int, text: str) -> datetime:
+    """:raises HistoryRowError: it is none"""
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is not None:
+            return found
+    except (TypeError, ValueError):
+        pass
+    raise unreadable_row(sequence, "that begins there", f"recorded_at of one of its rows is {text!r}")
 
 
 def _last_report(connection: Connection, key: str) -> dict[str, Any] | None:
@@ -320,8 +344,18 @@ def _last_report(connection: Connection, key: str) -> dict[str, Any] | None:
         .order_by(events.c.sequence.desc())
         .limit(1)
     )
-    found = connection.execute(query).scalar()
-    return json.loads(found) if found else None
+    return _whole(connection.execute(query).scalar())
+
+
+def _whole(text: str | None) -> dict[str, Any] | None:
+    """A report as JSON; None where the row was changed by hand so that it is none: then nothing is known of its run."""
+    report, _ = read_document(text)
+    try:
+        if report is not None:
+            RunReport.from_json(report)
+        return report
+    except RequestError:
+        return None
 
 
 def _open_runs(connection: Connection, key: str) -> list[Event]:

@@ -188,6 +188,10 @@ class PredicateHistoryHook(BaseHook):
         """The report of one run that ended well; see :meth:`HistoryStore.report_of`."""
         return self.store.report_of(run)
 
+    def recent_targets(self, limit: int) -> list[str]:
+        """See :meth:`~..history.store.HistoryStore.recent_targets`."""
+        return self.store.recent_targets(limit)
+
     def reports_of(self, identity: Identity, targets: Iterable[str]) -> list[dict[str, Any]]:
         """See :meth:`~..history.store.HistoryStore.reports_of`."""
         return self.store.reports_of(identity, targets)
@@ -291,6 +295,10 @@ def _connection_url(connection: Connection) -> URL:
             f"{name} has the type {connection.conn_type!r}.", hint=f"Make one of type {CONNECTION_TYPE!r}."
         )
     extras = connection.extra_dejson
+    if not isinstance(extras, dict):
+        raise RequestError(
+            f"{name} has extras that are no JSON object.", hint=f"Valid are {', '.join(CONNECTION_FIELDS)}."
+        )
     unknown = sorted(set(extras) - set(CONNECTION_FIELDS))
     if unknown:
         raise RequestError(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow_provider_replacewhere.errors import LeaseLostError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.planning.leasing import Overlapped, Permit
 from airflow_provider_replacewhere.planning.questions import ANSWER, QUESTION
+from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.planning.leasing import Leases
@@ -91,12 +92,16 @@ class _Answers:
         while (text := self.letters.read(name)) is None:
             self.stop.sleep(self.poll_seconds)
         try:
-            return dict(json.loads(text))
-        except (TypeError, ValueError) as error:
+            question = json.loads(text)
+        except (ValueError, RecursionError) as error:
             raise RequestError(f"The driver's question {name} cannot be read: {error}.") from error
+        if not isinstance(question, dict):
+            raise RequestError(f"The driver's question {name} is no object: {shown(question)}.")
+        return question
 
     def _answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
         try:
+            _require_names(question)
             match question["verb"]:
                 case "take":
                     return self._take(question)
@@ -115,7 +120,7 @@ class _Answers:
         from airflow_provider_replacewhere.predicates.region import Region
 
         stack = ExitStack()
-        region = Region.from_json(question["region"])
+        region = Region.from_json(question.get("region"))
         holding = self.leases.holding(question["target"], question["flow"], question["run_id"], region)
         found = stack.enter_context(holding)
         if isinstance(found, Overlapped):
@@ -134,3 +139,14 @@ class _Answers:
         held = self._held.pop(question["run_id"], None)
         if held is not None:
             held[0].close()
+
+
+def _require_names(question: Mapping[str, Any]) -> None:
+    """:raises RequestError: the question does not say what it is about"""
+    for name in ("verb", "target", "flow", "run_id"):
+        if not isinstance(question.get(name), str):
+            raise RequestError(
+                f"The driver's question has {shown(question.get(name))} as its {name}.",
+                hint="Let the worker and the driver run the same version of airflow-provider-replacewhere, and nobody "
+                "but the driver write into the exchange place.",
+            )

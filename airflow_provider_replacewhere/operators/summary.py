@@ -8,6 +8,7 @@ from typing import Any
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.planning.words import impact, plain, why
+from airflow_provider_replacewhere.text import printable
 
 HEADLINES = {
     Mode.NO_OP: "nothing to do",
@@ -26,7 +27,7 @@ def request_lines(request: RunRequest, master: str) -> list[str]:
         f"{'Planning' if request.dry_run else 'Running'} {what} from {sources} on {master}",
         f"  as of          {request.as_of.isoformat()} ({request.time_zone})",
     ]
-    lines += [f"  override       {o.flow_name}: {o.predicate_override}" for o in request.overrides]
+    lines += [f"  override       {o.flow_name}: {printable(o.predicate_override)}" for o in request.overrides]
     if request.undo is not None:
         forced = ", forced" if request.undo.force else ""
         lines.append(f"  undo           {request.undo.report['run_id']}{forced}")

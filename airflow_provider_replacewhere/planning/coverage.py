@@ -30,6 +30,13 @@ class Pin:
     def to_json(self) -> dict[str, Any]:
         return {"version": self.version, "table_id": self.table_id}
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Pin:
+        pin = cls(**value)
+        _require("version", pin.version, int)
+        _require("table_id", pin.table_id, str, type(None))
+        return pin
+
 
 @dataclass(frozen=True)
 class Fragment:
@@ -50,10 +57,13 @@ class Fragment:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Fragment:
+        """:raises (LookupError, TypeError, ValueError, AttributeError, PredicateError): it is none"""
+        _require("definition_hash", value["definition_hash"], str)
+        _require("run_id", value["run_id"], str)
         return cls(
             region=Region.from_json(value["region"]),
             definition_hash=value["definition_hash"],
-            sources={name: Pin(**pin) for name, pin in value["sources"].items()},
+            sources={name: Pin.from_json(pin) for name, pin in value["sources"].items()},
             run_id=value["run_id"],
         )
 
@@ -101,12 +111,20 @@ class Entry:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Entry:
+        """:raises (LookupError, TypeError, ValueError, AttributeError, PredicateError): it is none"""
+        _require("proves", value["proves"], bool)
+        _require("whole", value["whole"], bool)
+        _require("definition_hash", value["definition_hash"], str)
+        _require("run_id", value["run_id"], str)
+        _require("target_version", value["target_version"], int)
+        _require("target_id", value["target_id"], str, type(None))
+        _require("since", value["since"], int, type(None))
         return cls(
             **{
                 **value,
                 "region": _from_json(value["region"]),
                 "bound": _from_json(value["bound"]),
-                "sources": {name: Pin(**pin) for name, pin in value["sources"].items()},
+                "sources": {name: Pin.from_json(pin) for name, pin in value["sources"].items()},
                 "foreign": tuple(_from_json(region) for region in value["foreign"]),
             }
         )
@@ -143,7 +161,9 @@ class Coverage:
         fragments = known.without([touched]).fragments
         if entry.region is not None and entry.proves and not entry.region.is_empty:
             proven = entry.region.subset(MOST_RANGES_OF_ONE)
-            fragments = _joined(fragments, Fragment(proven, entry.definition_hash, dict(entry.sources), entry.run_id))
+            if not proven.is_empty:
+                new = Fragment(proven, entry.definition_hash, dict(entry.sources), entry.run_id)
+                fragments = _joined(fragments, new)
         return Coverage(
             fragments=_newest(fragments),
             target_id=entry.target_id,
@@ -183,6 +203,10 @@ class Coverage:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Coverage:
+        """:raises (LookupError, TypeError, ValueError, AttributeError, PredicateError): it is none"""
+        _require("target_id", value["target_id"], str, type(None))
+        _require("target_version", value["target_version"], int, type(None))
+        _require("sequence", value["sequence"], int)
         return cls(**{**value, "fragments": tuple(Fragment.from_json(f) for f in value["fragments"])})
 
 
@@ -230,6 +254,15 @@ def _newest(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
         ranges -= kept[0].region.size
         kept = kept[1:]
     return kept
+
+
+def _require(name: str, value: Any, *types: type) -> None:
+    """Coverage that was changed by hand, or comes from elsewhere, must not be taken for more than it says.
+
+    :raises TypeError: the value is of none of these types; True and False are no numbers
+    """
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        raise TypeError(f"{name} is {value!r}")
 
 
 def _to_json(region: Region | None) -> Any:

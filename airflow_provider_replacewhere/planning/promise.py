@@ -83,14 +83,19 @@ class Promise:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Promise:
-        """:raises (LookupError, TypeError, ValueError, PredicateError): it is none"""
+        """:raises (LookupError, TypeError, ValueError, AttributeError, PredicateError): it is none"""
+        if not isinstance(value["proves"], bool) or not isinstance(value["whole"], bool):
+            raise TypeError("proves or whole is no BOOLEAN")
+        for name in ("decided_at", "since"):
+            if not isinstance(value[name], int) or isinstance(value[name], bool):
+                raise TypeError(f"{name} is no number")
         return cls(
             **{
                 **value,
                 "region": None if value["region"] is None else Region.from_json(value["region"]),
                 "bound": Region.from_json(value["bound"]),
                 "fresh": Region.from_json(value["fresh"]),
-                "sources": {name: Pin(**pin) for name, pin in value["sources"].items()},
+                "sources": {name: Pin.from_json(pin) for name, pin in value["sources"].items()},
                 "foreign": tuple(None if region is None else Region.from_json(region) for region in value["foreign"]),
             }
         )

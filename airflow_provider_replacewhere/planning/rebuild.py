@@ -10,7 +10,7 @@ from typing import Any
 from airflow_provider_replacewhere.planning.changes import LogCommit
 from airflow_provider_replacewhere.planning.coverage import Coverage
 from airflow_provider_replacewhere.planning.landed import Landed, Touched, replay
-from airflow_provider_replacewhere.planning.table_log import TableLog
+from airflow_provider_replacewhere.planning.table_log import InDoubtError, TableLog
 from airflow_provider_replacewhere.planning.touched import Layout, touched
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.predicates.types import spark_type
@@ -44,7 +44,11 @@ def rebuilt(log: TableLog, known: Coverage) -> Rebuilt:
     description = log.description()
     table_id = str(description["id"])
     after = known.target_version if known.target_id == table_id else None
-    found = replay(known, table_id, log.commits(after), _touched_in(description))
+    try:
+        changed = _touched_in(description)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InDoubtError(f"the log of {log.name} does not tell the table's columns") from error
+    found = replay(known, table_id, log.commits(after), changed)
     return Rebuilt(log.name, found.runs, found.rest)
 
 

@@ -169,7 +169,7 @@ class RunRequest:
         try:
             value = json.loads(text)
             version = value.pop("version")
-        except (ValueError, AttributeError, KeyError) as error:
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
             raise RequestError(
                 f"The run request is not a request document ({len(text)} characters): {error}.",
                 hint="It may have been cut off in transit; run the task again.",
@@ -181,6 +181,7 @@ class RunRequest:
             )
         try:
             arguments, undo = value.pop("arguments"), value.pop("undo")
+            _require_forms(value)
             return cls(
                 as_of=datetime.fromisoformat(value.pop("as_of")),
                 documents=tuple(Document(**d) for d in value.pop("documents")),
@@ -191,8 +192,26 @@ class RunRequest:
                 undo=Undo(**undo) if undo else None,
                 **_tuples(value),
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise RequestError(f"The run request lacks a part or has one too many: {error}.") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RequestError(
+                f"The run request lacks a part, has one too many, or one of another form: {error}.",
+                hint="Let the worker and the driver run the same version of airflow-provider-replacewhere.",
+            ) from error
+
+
+_LISTS = ("documents", "overrides", "select", "full_refresh", "earlier")
+_OBJECTS = ("previous", "coverage", "identity", "limits")
+
+
+def _require_forms(value: Mapping[str, Any]) -> None:
+    """:raises TypeError: a part is no list or no object where it has to be one"""
+    for names, form, word in ((_LISTS, list, "list"), (_OBJECTS, dict, "object")):
+        for name in names:
+            if not isinstance(value[name], form):
+                raise TypeError(f"{name} is no {word}")
+    for name in ("previous", "coverage"):
+        if not all(isinstance(document, dict) for document in value[name].values()):
+            raise TypeError(f"{name} holds something else than objects")
 
 
 def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:

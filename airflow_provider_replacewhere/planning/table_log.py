@@ -142,7 +142,7 @@ class TableLog:
             text = self._text(version)
             try:
                 self._commits[version] = parse_commit(version, text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InDoubtError(f"version {version} of {self.name} cannot be read: {error}") from error
         return self._commits[version]
 
@@ -171,7 +171,7 @@ class TableLog:
             info = next(a["commitInfo"] for a in _actions(self._text(self.newest), "commitInfo"))
             # Else it is of another commit that had this number.
             return dict(checksum["metadata"]) if checksum["txnId"] == info["txnId"] else None
-        except (ValueError, KeyError, TypeError, StopIteration):
+        except (ValueError, KeyError, TypeError, StopIteration, RecursionError):
             return None
 
     def _id_by_first_commit(self, wanted: str | None) -> str | None:
@@ -184,7 +184,7 @@ class TableLog:
             return None
         try:
             made = next((a["metaData"]["id"] for a in _actions(self._text(0), "metaData")), None)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
         return wanted if made == wanted else None
 

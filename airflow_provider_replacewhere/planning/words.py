@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
+from airflow_provider_replacewhere.text import printable
 
 
 def why(report: RunReport) -> list[str]:
@@ -58,4 +59,4 @@ def plain(sql: str) -> str:
     bare = re.sub(r"'(\\.|[^'\\])*'|`[^`]*`", lambda quoted: "-" * len(quoted[0]), sql)
     depths = list(accumulate((c == "(") - (c == ")") for c in bare))
     inner = sql[1:-1] if sql.startswith("(") and 0 not in depths[:-1] else sql
-    return re.sub(r"`([^\W\d]\w*)`", r"\1", inner)
+    return printable(re.sub(r"`([^\W\d]\w*)`", r"\1", inner))

@@ -249,7 +249,7 @@ class Region:
                 )
                 for part in value["parts"]
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise PredicateError(f"The region cannot be read: {error}.") from error
 
 

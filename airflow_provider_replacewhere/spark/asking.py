@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_replacewhere.errors import LeaseLostError, ReplaceWhereError, RequestError, error_from_json
+from airflow_provider_replacewhere.errors import LeaseLostError, ReplaceWhereError
 from airflow_provider_replacewhere.planning.leasing import Overlapped, Permit
-from airflow_provider_replacewhere.planning.questions import ANSWER, QUESTION, SILENCE_SECONDS
+from airflow_provider_replacewhere.planning.questions import ANSWER, QUESTION, SILENCE_SECONDS, read_answer
 from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.spark.exchange import read_text, write_text
 
@@ -69,20 +69,10 @@ class WorkersLeases:
         while self.clock() < until:
             text = read_text(self.session, f"{self.place}/{ANSWER.format(number)}")
             if text is not None:
-                return _read(text)
+                return read_answer(text, question["verb"])
             time.sleep(self.poll_seconds)
         raise LeaseLostError(
             f"The worker that submitted this application has not answered for {seconds:.0f} seconds, so that nobody "
             f"tells whether {question['flow']} may write {question['target']}.",
             hint="It may have been lost. Nothing was written; the task's next try takes a lease of its own.",
         )
-
-
-def _read(text: str) -> dict[str, Any]:
-    try:
-        answer = dict(json.loads(text))
-    except (TypeError, ValueError) as error:
-        raise RequestError(f"The worker's answer about a lease cannot be read: {error}.") from error
-    if "error" in answer:
-        raise error_from_json(answer["error"])
-    return answer

@@ -196,6 +196,8 @@ def test_a_connection_cannot_choose_a_path(connect: Any, name: str) -> None:
         ({"conn_type": "postgres"}, r"has the type 'postgres'[\s\S]*type 'replacewhere'"),
         ({}, r"names the backend None[\s\S]*postgresql, mysql, sqlite"),
         ({"extra": {"backend": "oracle"}}, r"names the backend 'oracle'"),
+        ({"extra": {"backend": ["sqlite"]}}, r"names the backend \['sqlite'\]"),
+        ({"schema": "../../history.db", "extra": {"backend": "sqlite"}}, "not a plain file name"),
         ({"extra": {"backend": "postgresql"}}, "names no database"),
         ({"extra": {"backend": "sqlite", "path": "/x", "Backend": "x"}}, "has the extras Backend, path"),
         (

@@ -195,7 +195,7 @@ def test_a_killed_application_is_worth_another_try(dags: DagFolder, spark_submit
 def test_an_outcome_that_is_cut_off_is_named(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
     spark_submit.leave('{"version": 1, "run_id": "{run_id}", "reports": [', status=0)
 
-    assert "is cut off after " in dags.run(TASK).error
+    assert "or is cut off after " in dags.run(TASK).error
 
 
 def test_an_outcome_of_another_application_is_refused(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:

@@ -25,6 +25,7 @@ from airflow_provider_replacewhere.predicates import Region, parse_predicate
 LOCAL = Cluster("local[2]", "client")
 WEEK = parse_predicate("day >= DATE'2026-03-01' AND day < DATE'2026-03-08'", {"day": "date"})
 NEXT = parse_predicate("day >= DATE'2026-03-08'", {"day": "date"})
+BACKWARDS = {"type": "int", "ranges": [[5, 1]], "null": False}
 
 
 class Driver:
@@ -163,3 +164,30 @@ def test_an_unknown_question_is_refused(store: HistoryStore, verb: str) -> None:
         answer = driver.ask(verb)
         assert answer is not None
         assert answer["error"]["type"] == "RequestError"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"verb": 5},
+        {"run_id": None},
+        {"target": ["daily"]},
+        {"flow": {}},
+        {"region": None},
+        {"region": []},
+        {"region": {"version": 99}},
+        {"region": {"version": 1, "parts": [7]}},
+        {"region": {"version": 1, "parts": [{"boxes": [[[["n"], BACKWARDS]]], "conditions": []}]}},
+    ],
+    ids=str,
+)
+def test_a_question_with_a_broken_part_takes_nothing_and_the_next_is_answered(
+    store: HistoryStore, changed: dict[str, Any]
+) -> None:
+    question = {"verb": "take", "target": "daily", "flow": "daily", "run_id": "app/daily", "region": WEEK.to_json()}
+    with worker(store) as driver:
+        answer = driver.answer(driver.write(json.dumps({**question, **changed})))
+        assert answer is not None
+        assert answer["error"]["type"] in ("RequestError", "PredicateError")
+        assert store.leases() == []
+        assert driver.ask("take") == {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cache
 from types import SimpleNamespace
@@ -24,6 +24,7 @@ from airflow_provider_replacewhere.planning.report import Mode, RunReport
 from airflow_provider_replacewhere.planning.request import Identity
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
 from airflow_provider_replacewhere.spark import freshness, landed
+from tests.history import report as report_of
 
 Cell = tuple[int, str | None]
 Content = dict[Cell, int]
@@ -170,17 +171,16 @@ class Run:
     @property
     def report(self) -> RunReport:
         """What the ledger and the commit need to know of it; the rest of a report is of no account here."""
-        nothing = dict.fromkeys((f.name for f in fields(RunReport) if f.default is f.default_factory), None)
-        about = {
-            "run_id": str(self.number),
-            "mode": self.decision.mode,
-            "reasons": self.decision.reasons,
-            "window": self.facts.window,
-            "evaluated": dict(self.facts.evaluated),
-            "window_types": TYPES,
-            "coverage": self.entry,
-        }
-        return RunReport(**{**nothing, **about})
+        return report_of(
+            str(self.number),
+            mode=self.decision.mode,
+            reasons=self.decision.reasons,
+            window=self.facts.window,
+            evaluated=dict(self.facts.evaluated),
+            window_types=TYPES,
+            coverage=self.entry,
+            replaced=None,
+        )
 
 
 class Warehouse:
