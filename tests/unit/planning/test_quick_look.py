@@ -172,6 +172,7 @@ def test_nothing_changed_is_a_no_op_that_says_all_that_sparks_own_would(house: H
         "table_name": "daily",
         "version": 3,
         "exists": True,
+        "commits_of_others": [],
         "table_id": "id of daily",
         "path": "file:/lake/daily",
     }
