@@ -132,8 +132,8 @@ class Region:
         """Whether the first and last values of some column show that no row is in both: quick, and often enough."""
         if not self.parts or not other.parts:
             return True
-        theirs = other._extents
-        return any(path in theirs and extent.is_apart(theirs[path]) for path, extent in self._extents.items())
+        theirs = other.extents
+        return any(path in theirs and extent.is_apart(theirs[path]) for path, extent in self.extents.items())
 
     def has_types_of(self, other: Region) -> bool:
         """Whether both give each column that they share the same type; regions that do not cannot be compared."""
@@ -142,8 +142,8 @@ class Region:
         return all(types.get(path, values.domain) == values.domain for path, values in sides)
 
     @cached_property
-    def _extents(self) -> Mapping[Path, Extent]:
-        """From the first to the last value of each column that all boxes bound."""
+    def extents(self) -> Mapping[Path, Extent]:
+        """From the first to the last value of each column that all boxes bound, opaque conditions left out."""
         first, *others = (box.by_path for box in self.boxes)
         common = [path for path in first if all(path in box for box in others)]
         return {path: Extent.around([first[path], *(box[path] for box in others)]) for path in common}
