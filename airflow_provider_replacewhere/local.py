@@ -17,6 +17,7 @@ from airflow_provider_replacewhere.flows.sql import parse_sql
 from airflow_provider_replacewhere.history.keeping import LedgerLeases
 from airflow_provider_replacewhere.history.place import beside
 from airflow_provider_replacewhere.history.store import HistoryStore
+from airflow_provider_replacewhere.planning.chunking import Chunking
 from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS
 from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.rebuild import Rebuilt
@@ -76,6 +77,7 @@ class LocalSession:
         allow_missing_columns: bool = False,
         skip_unchanged: bool = False,
         limits: Limits = Limits(),
+        chunking: Chunking | None = None,
     ) -> list[RunReport]:
         """Run a pipeline's flows, in the order in which they read each other, and record what they did.
 
@@ -91,6 +93,7 @@ class LocalSession:
         :param skip_unchanged: whether to leave out the part of what would be replaced in which the target holds the
             query's rows already; costs a comparison of the two
         :param limits: beyond which a run is refused, before anything is written
+        :param chunking: how the overrides are cut into chunks, each of which is a run of its own
         :raises ReplaceWhereError: the first failure; flows that do not read the one that failed were run all the same,
             and everything is in the history
         """
@@ -98,7 +101,11 @@ class LocalSession:
             as_of, overrides, select, full_refresh, allow_full_refresh, refresh_policy, null_keys, time_zone
         )
         request = replace(
-            request, allow_missing_columns=allow_missing_columns, skip_unchanged=skip_unchanged, limits=limits
+            request,
+            allow_missing_columns=allow_missing_columns,
+            skip_unchanged=skip_unchanged,
+            limits=limits,
+            chunking=chunking,
         )
         outcome = self.execute(pipeline, request)
         outcome.raise_for_failure()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_replacewhere import __version__
+from airflow_provider_replacewhere.planning.chunking import ON_CHUNK_FAILURE, ORDERS, UNITS
 from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS
 
 PROGRAM = "replacewhere"
@@ -102,6 +103,18 @@ LIMITS = (
         help="where the query gives no row: empty the window (replace, the default), refuse, or leave it as it is",
     ),
 )
+CHUNKS = (
+    argument("--chunk", choices=UNITS, help="cut the range into chunks, each with a commit of its own"),
+    argument("--chunk-size", metavar="N", type=int, default=1, help="how many of them make a chunk (default: 1)"),
+    argument("--chunk-column", metavar="NAME", help="the column to cut along (default: the only one with two bounds)"),
+    argument("--chunk-order", choices=ORDERS, default="oldest", help="which comes first (default: oldest)"),
+    argument(
+        "--on-chunk-failure",
+        choices=ON_CHUNK_FAILURE,
+        default="stop",
+        help="stop, or go on with the next (default: stop)",
+    ),
+)
 FLOW = argument("--flow", metavar="NAME", help="the flow, or its table; needed where the pipeline has several")
 WHERE = argument("--where", metavar="PREDICATE", help="the predicate for this run, over columns of the target")
 COLUMN = argument("--column", metavar="NAME", help="in place of --where: a column of the target, with --start or --end")
@@ -177,6 +190,7 @@ VERBS = (
             END,
             COLUMN_TYPE,
             ONLY_STALE,
+            *CHUNKS,
             SKIP_UNCHANGED,
             DRY_RUN,
             *_WHERE_TABLES_ARE,

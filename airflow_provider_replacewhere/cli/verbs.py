@@ -17,6 +17,7 @@ from airflow_provider_replacewhere.flows.checks import check
 from airflow_provider_replacewhere.flows.model import Pipeline
 from airflow_provider_replacewhere.flows.pipeline import load_pipeline
 from airflow_provider_replacewhere.planning.bounds import Bounds
+from airflow_provider_replacewhere.planning.chunking import Chunking
 from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
 from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.request import Override, RunRequest
@@ -69,7 +70,7 @@ def backfill(options: Namespace) -> Result:
     pipeline = _load(options)
     name = options.flow or _only_flow(pipeline)
     request = _request(options, overrides=(Override(name, _override(options)),), select=(name,))
-    return _execute(options, pipeline, replace(request, dry_run=options.dry_run))
+    return _execute(options, pipeline, replace(request, dry_run=options.dry_run, chunking=_chunking(options)))
 
 
 def history(options: Namespace) -> Result:
@@ -158,6 +159,14 @@ def _request(
 
 def _overlap(options: Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ("on_overlap", "wait_seconds") if hasattr(options, name)}
+
+
+def _chunking(options: Namespace) -> Chunking | None:
+    if options.chunk is None:
+        return None
+    return Chunking(
+        options.chunk, options.chunk_size, options.chunk_column, options.chunk_order, options.on_chunk_failure
+    )
 
 
 def _limits(options: Namespace) -> Limits:

@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_provider_replacewhere.errors import PredicateError, RequestError
 from airflow_provider_replacewhere.operators.definition import Definition
+from airflow_provider_replacewhere.planning.chunking import Chunking
 from airflow_provider_replacewhere.planning.request import Override, Undo
 from airflow_provider_replacewhere.text import Span, shown
 
@@ -28,6 +29,7 @@ class Asked:
     :param dry_run: plan only
     :param only_stale: whether an override leaves alone what the ledger proves fresh
     :param undo: the run that is to be undone, in place of flows to run
+    :param chunking: how overrides are cut into chunks; None: each is one run
     """
 
     select: tuple[str, ...] = ()
@@ -36,6 +38,7 @@ class Asked:
     dry_run: bool = False
     only_stale: bool = False
     undo: Undo | None = None
+    chunking: Chunking | None = None
 
 
 def check_asked(asked: Asked, definition: Definition) -> None:

@@ -46,6 +46,13 @@ class BackfillOperator(ReplaceWhereOperator):
     :param equals: by column of the target: a value, a list of values, or null (templated)
     :param column_type: ``date``, ``timestamp``, ``timestamp_ntz``, ``number`` or ``string``; by default as the values
         look (templated)
+    :param chunk: cut each override into chunks, which run one after another in one application, each with a commit of
+        its own: by ``day``, ``week``, ``month`` or ``year`` of the flow's time zone, or by so many ``values`` of a
+        column of numbers; a later try goes on where the earlier one stopped (templated)
+    :param chunk_size: how many of them make a chunk (templated)
+    :param chunk_column: the column to cut along; by default the only one that is bounded on both sides (templated)
+    :param chunk_order: whether the ``oldest`` or the ``newest`` chunk comes first (templated)
+    :param on_chunk_failure: ``stop`` at the first chunk that fails, or ``go_on`` with the next (templated)
     :param only_stale: recompute only what the ledger does not prove fresh; by default the whole range is (templated)
 
     All others are those of :class:`ReplaceWhereOperator`, of which ``refresh_selection``, ``full_refresh`` and
@@ -63,6 +70,11 @@ class BackfillOperator(ReplaceWhereOperator):
         "equals",
         "column_type",
         "only_stale",
+        "chunk",
+        "chunk_size",
+        "chunk_column",
+        "chunk_order",
+        "on_chunk_failure",
     )
     ui_color = "#f2e6d0"
 
@@ -78,6 +90,11 @@ class BackfillOperator(ReplaceWhereOperator):
         equals: Mapping[str, Any] | str | None = None,
         column_type: str | None = None,
         only_stale: bool | str = False,
+        chunk: str | None = None,
+        chunk_size: int | str | None = None,
+        chunk_column: str | None = None,
+        chunk_order: str | None = None,
+        on_chunk_failure: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -90,6 +107,11 @@ class BackfillOperator(ReplaceWhereOperator):
         self.equals = equals
         self.column_type = column_type
         self.only_stale = only_stale
+        self.chunk = chunk
+        self.chunk_size = chunk_size
+        self.chunk_column = chunk_column
+        self.chunk_order = chunk_order
+        self.on_chunk_failure = on_chunk_failure
 
     def _read_asked(self, definition: Definition, context: Context) -> Asked:
         fixed = {name: getattr(self, attribute) for name, attribute in FIELDS.items()}

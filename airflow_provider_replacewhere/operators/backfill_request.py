@@ -11,6 +11,7 @@ from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.operators.asked import Asked, check_text, full_refresh, names, truth
 from airflow_provider_replacewhere.operators.definition import Definition
 from airflow_provider_replacewhere.planning.bounds import Bounds
+from airflow_provider_replacewhere.planning.chunking import Chunking
 from airflow_provider_replacewhere.planning.request import Override
 from airflow_provider_replacewhere.text import shown
 
@@ -33,6 +34,11 @@ FIELDS = {
             "equals",
             "column_type",
             "only_stale",
+            "chunk",
+            "chunk_size",
+            "chunk_column",
+            "chunk_order",
+            "on_chunk_failure",
         )
     },
     "dry_run": "plan_only",
@@ -58,6 +64,7 @@ def read_backfill(values: Mapping[str, Any], definition: Definition) -> Asked:
         select=names("refresh_selection", values["refresh_selection"]),
         dry_run=truth("dry_run", values["dry_run"]),
         only_stale=truth("only_stale", values["only_stale"]),
+        chunking=_chunking(values),
     )
     if values["overrides"]:
         asked = replace(asked, overrides=_overrides(values["overrides"]))
@@ -69,6 +76,28 @@ def read_backfill(values: Mapping[str, Any], definition: Definition) -> Asked:
         asked = replace(asked, select=(_flow(values["flow_name"], asked, definition)[1],))
     more = full_refresh(values["full_refresh"], asked.select, definition)
     return replace(asked, full_refresh=(*asked.full_refresh, *more))
+
+
+def _chunking(values: Mapping[str, Any]) -> Chunking | None:
+    given = {name: value for name in _CHUNKING if (value := values[name]) not in (None, "")}
+    if "chunk" not in given:
+        return None  # a form may well have an order and a size beforehand
+    try:
+        size = int(str(given.pop("chunk_size", 1)).strip())
+    except ValueError as error:
+        raise RequestError(
+            f"chunk_size is {shown(values['chunk_size'])}.", hint="Give a whole number above 0."
+        ) from error
+    return Chunking(size=size, **{_CHUNKING[name]: str(value).strip() for name, value in given.items()})
+
+
+_CHUNKING = {
+    "chunk": "by",
+    "chunk_size": "size",
+    "chunk_column": "column",
+    "chunk_order": "order",
+    "on_chunk_failure": "on_failure",
+}
 
 
 def _overrides(value: Any) -> tuple[Override, ...]:

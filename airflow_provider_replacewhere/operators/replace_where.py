@@ -275,6 +275,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             logical_run=_logical_run(context),
             earlier=ledger.earlier(definition),
             undo=asked.undo,
+            chunking=asked.chunking,
             questions_uri=exchange.questions_uri,
             wait_seconds=self.wait_seconds,
             limits=Limits(

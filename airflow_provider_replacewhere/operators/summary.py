@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, Mode, RunReport
@@ -41,7 +41,10 @@ def report_lines(report: RunReport) -> list[str]:
     headline = HEADLINES[report.mode]
     if report.dry_run and report.replaced is not None:
         headline = f"would have {headline}"
-    lines = [f"{report.target}: {headline} ({report.mode})"]
+    chunk = f", chunk {report.chunk.number} of {report.chunk.of}" if report.chunk is not None else ""
+    lines = [f"{report.target}{chunk}: {headline} ({report.mode})"]
+    if report.chunk is not None and report.mode is Mode.NO_OP:
+        return lines
     if report.adopted is not None:
         lines.append(f"  adopted        the commit of an earlier try, {report.adopted}: nothing was written again")
     lines.append(f"  why            {', '.join(why(report))}")
@@ -80,8 +83,15 @@ def xcom_value(outcome: JobOutcome, request: RunRequest) -> dict[str, Any]:
         "run_id": outcome.run_id,
         "as_of": request.as_of.isoformat(),
         "dry_run": request.dry_run,
-        "flows": {report.flow: _flow_value(report) for report in outcome.reports},
+        "flows": {flow: _flow_value(reports) for flow, reports in _by_flow(outcome).items()},
     }
+
+
+def _by_flow(outcome: JobOutcome) -> dict[str, list[RunReport]]:
+    found: dict[str, list[RunReport]] = {}
+    for report in outcome.reports:
+        found.setdefault(report.flow, []).append(report)
+    return found
 
 
 def asset_extra(name: str, uri: str, reports: Sequence[RunReport]) -> dict[str, Any] | None:
@@ -107,9 +117,21 @@ def _event_value(report: RunReport) -> dict[str, Any]:
     return {key: value[key] for key in EVENT_KEYS}
 
 
-def _flow_value(report: RunReport) -> dict[str, Any]:
-    value = report.to_json()
-    return {key: value[key] for key in FLOW_KEYS}
+def _flow_value(reports: Sequence[RunReport]) -> dict[str, Any]:
+    """What a flow's run did; of a backfill in chunks its last one, and sums over all."""
+    last = reports[-1]
+    value = last.to_json()
+    found = {key: value[key] for key in FLOW_KEYS}
+    if last.chunk is None:
+        return found
+    sums = {key: _sum(getattr(report, key) for report in reports) for key in ("rows_deleted", "rows_written")}
+    nothing = sum(report.mode is Mode.NO_OP for report in reports)
+    return {**found, **sums, "chunks": {"of": last.chunk.of, "ended_well": len(reports), "nothing_to_do": nothing}}
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = list(numbers)
+    return None if None in known else sum(number or 0 for number in known)
 
 
 FLOW_KEYS = (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
 
 from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.planning.chunking import Chunking
 from airflow_provider_replacewhere.planning.words import plain
 from airflow_provider_replacewhere.predicates import instants
 from airflow_provider_replacewhere.predicates.boxes import Path
@@ -20,38 +20,10 @@ from airflow_provider_replacewhere.predicates.values import Extent, Values
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.predicates.domains import Key
 
-UNITS = ("day", "week", "month", "year", "values")
-ORDERS = ("oldest", "newest")
-
 MOST_CHUNKS = 5_000
 """More commits than these in one backfill are a mistyped bound, or the wrong unit."""
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
-
-
-@dataclass(frozen=True)
-class Chunking:
-    """How a window is cut.
-
-    :param by: ``day``, ``week`` (from Monday), ``month`` or ``year`` of the flow's time zone, for a column of dates or
-        timestamps; ``values`` for one of whole numbers, DECIMALs or dates
-    :param size: how many of them make a chunk
-    :param column: the column to cut along; None: the only one that can be
-    :param order: whether the ``oldest`` or the ``newest`` chunk comes first
-    :raises RequestError: one of them makes no sense
-    """
-
-    by: str
-    size: int = 1
-    column: str | None = None
-    order: str = "oldest"
-
-    def __post_init__(self) -> None:
-        for name, value, valid in (("chunk", self.by, UNITS), ("order", self.order, ORDERS)):
-            if value not in valid:
-                raise RequestError(f"{name} is {value!r}.", hint=f"Valid are {', '.join(valid)}.")
-        if isinstance(self.size, bool) or self.size < 1:
-            raise RequestError(f"The size of a chunk is {self.size!r}.", hint="Give a whole number above 0.")
 
 
 def chunks(window: Region, how: Chunking, time_zone: str) -> tuple[Region, ...]:

@@ -66,6 +66,7 @@ def planned(
         fresh=None if decision.fresh.is_empty else decision.fresh.to_sql(),
         dry_run=request.dry_run,
         fingerprint=request.fingerprint,
+        chunk=request.chunk,
     )
 
 

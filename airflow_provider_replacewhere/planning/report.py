@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_provider_replacewhere.errors import ReplaceWhereError, RequestError, error_from_json
+from airflow_provider_replacewhere.planning.chunking import Chunk
 from airflow_provider_replacewhere.planning.request import Identity
 from airflow_provider_replacewhere.text import shown
 
@@ -49,6 +50,7 @@ class RunReport:
     :param window_types: by column that the predicate is about, its Spark type in the target
     :param unwatched: what the query depends on besides its text and the rows of Delta tables, each in words; None: not
         known
+    :param chunk: which chunk of a backfill it was; None: it was none
     :param adopted: the run id of an earlier try that had made this run's commit, so that nothing was written again
     """
 
@@ -86,6 +88,7 @@ class RunReport:
     window_types: Mapping[str, str] = field(default_factory=dict)
     unwatched: tuple[str, ...] | None = None
     adopted: str | None = None
+    chunk: Chunk | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values only: fit for XCom, the ledger and the commit."""
@@ -101,7 +104,7 @@ class RunReport:
         """:raises RequestError: a part is missing or one too many"""
         try:
             _require_forms(value)
-            unwatched = value.get("unwatched")
+            unwatched, chunk = value.get("unwatched"), value.get("chunk")
             return cls(
                 **{
                     **value,
@@ -109,6 +112,7 @@ class RunReport:
                     "reasons": tuple(value["reasons"]),
                     "columns_added": tuple(value["columns_added"]),
                     "unwatched": None if unwatched is None else tuple(unwatched),
+                    "chunk": None if chunk is None else Chunk(**chunk),
                 }
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -128,7 +132,7 @@ _FORMS: dict[type | tuple[type, ...], tuple[str, ...]] = {
     (list, tuple): ("reasons", "columns_added"),
     (list, tuple, type(None)): ("unwatched",),
     Mapping: ("source_versions", "planning_information", "evaluated", "expectations", "window_types"),
-    (Mapping, type(None)): ("coverage", "estimate", "lineage"),
+    (Mapping, type(None)): ("coverage", "estimate", "lineage", "chunk"),
     bool: ("override", "dry_run"),
 }
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.planning.chunking import Chunk, Chunking
 from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS
 from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.text import Document
@@ -101,6 +102,8 @@ class RunRequest:
     :param questions_uri: the folder in which the driver asks the worker for leases; None: it takes none
     :param wait_seconds: how long the worker may let it wait for one
     :param limits: beyond which a run is refused
+    :param chunking: how overrides are cut into chunks; None: each is one run
+    :param chunk: which chunk this is; set by the driver, which makes a request of its own for each
     :param earlier: the reports of earlier tries of this task, as JSON: what they wrote is not written again
     """
 
@@ -131,6 +134,8 @@ class RunRequest:
     undo: Undo | None = None
     questions_uri: str | None = None
     wait_seconds: float = WAIT_SECONDS
+    chunking: Chunking | None = None
+    chunk: Chunk | None = None
 
     def __post_init__(self) -> None:
         if self.as_of.tzinfo is None:
@@ -181,6 +186,7 @@ class RunRequest:
             )
         try:
             arguments, undo = value.pop("arguments"), value.pop("undo")
+            chunking, chunk = value.pop("chunking"), value.pop("chunk")
             _require_forms(value)
             return cls(
                 as_of=datetime.fromisoformat(value.pop("as_of")),
@@ -190,6 +196,8 @@ class RunRequest:
                 identity=Identity(**value.pop("identity")),
                 limits=Limits(**value.pop("limits")),
                 undo=Undo(**undo) if undo else None,
+                chunking=Chunking(**chunking) if chunking else None,
+                chunk=Chunk(**chunk) if chunk else None,
                 **_tuples(value),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:

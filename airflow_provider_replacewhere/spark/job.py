@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -14,21 +16,28 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_replacewhere.errors import DefinitionError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.flows.model import Flow, NullKeys, Pipeline, TableName
+from airflow_provider_replacewhere.planning.chunking import Chunk
+from airflow_provider_replacewhere.planning.chunks import chunks
+from airflow_provider_replacewhere.planning.known import Known
 from airflow_provider_replacewhere.planning.leasing import Leases, NoLeases
 from airflow_provider_replacewhere.planning.pipeline import flow_named, pipeline_of, selected
 from airflow_provider_replacewhere.planning.report import Failure, Found, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.predicates.clock import Clock
+from airflow_provider_replacewhere.predicates.region import Region
 from airflow_provider_replacewhere.spark.asking import WorkersLeases
 from airflow_provider_replacewhere.spark.errors import unexpected
 from airflow_provider_replacewhere.spark.exchange import write_text
 from airflow_provider_replacewhere.spark.pipeline import with_python
-from airflow_provider_replacewhere.spark.prepared import Setting
+from airflow_provider_replacewhere.spark.prepared import BeforeRead, Setting, prepare
 from airflow_provider_replacewhere.spark.python_files import PipelineSpark
 from airflow_provider_replacewhere.spark.run import run_flow
 from airflow_provider_replacewhere.spark.session import flow_session, keeping_active, quiet, require_delta
 from airflow_provider_replacewhere.spark.undo import undo
 from airflow_provider_replacewhere.text import Span
+
+# Should the application die in between, the commits themselves tell of their runs.
+SECONDS_BETWEEN_TELLING = 5.0
 
 OnOutcome = Callable[[JobOutcome], None]
 
@@ -130,9 +139,10 @@ class _Application:
     setting: Setting
     on_outcome: OnOutcome
     reports: list[RunReport] = field(default_factory=list)
-    failures: dict[str, Failure] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
     underway: list[Flow] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
+    told_at: float = 0.0
 
     def run(self) -> JobOutcome:
         request, pipeline = self.setting.request, self.setting.pipeline
@@ -177,44 +187,104 @@ class _Application:
                 circle = " → ".join(f.name for f in (*self.underway[self.underway.index(upstream) :], upstream))
                 raise DefinitionError(f"Flows read each other in a circle: {circle}.", span=span)
             self._ensure(upstream, by_target, overrides, refreshed)
-            if upstream.name in self.failures:
+            failed = [failure for failure in self.failures if failure.flow == upstream.name]
+            if failed:
                 raise _UpstreamError(
                     f"{flow.name} reads {upstream.target}, whose flow {upstream.name} failed in this run.",
                     hint="It was not run; its target is as it was.",
-                    retryable=bool(self.failures[upstream.name].error["retryable"]),
+                    retryable=all(failure.error["retryable"] for failure in failed),
                 )
 
+        override = overrides.get(flow.name)
         self.underway.append(flow)
-        started = datetime.now(UTC).isoformat()
         try:
-            report = run_flow(
-                self.setting,
-                flow,
-                override=overrides.get(flow.name),
-                full_refresh=flow.name in refreshed,
-                before=before,
-            )
-            self.reports.append(report)
-        except Exception as raised:
-            error = raised if isinstance(raised, ReplaceWhereError) else unexpected(raised)
-            self.failures[flow.name] = Failure(
-                flow=flow.name,
-                target=str(flow.target),
-                run_id=f"{self.setting.request.run_id}/{flow.name}",
-                error=error.to_json(),
-                started_at=started,
-                finished_at=datetime.now(UTC).isoformat(),
-            )
+            if override is not None and self.setting.request.chunking is not None:
+                self._run_in_chunks(flow, override, before)
+            else:
+                self._run(self.setting, flow, override, before, full_refresh=flow.name in refreshed)
         finally:
             self.underway.pop()
             self.done.add(flow.name)
-        self.on_outcome(self._outcome())
+
+    def _run(
+        self,
+        setting: Setting,
+        flow: Flow,
+        override: str | None,
+        before: BeforeRead,
+        *,
+        full_refresh: bool = False,
+    ) -> RunReport | None:
+        """One run of a flow, told as it ends; None where it failed."""
+        with self._failing(flow, setting.request.run_id):
+            report = run_flow(setting, flow, override=override, full_refresh=full_refresh, before=before)
+            self.reports.append(report)
+            self._tell(soon=setting.request.chunk is None)
+            return report
+        return None
+
+    def _run_in_chunks(self, flow: Flow, override: str, before: BeforeRead) -> None:
+        """The chunks of an override, one run after another, each with a commit of its own."""
+        request = self.setting.request
+        assert request.chunking is not None
+        with self._failing(flow, request.run_id):
+            prepared = prepare(self.setting, flow, override=override, full_refresh=False, before=before)
+            regions = chunks(prepared.window.region, request.chunking, flow.time_zone)
+            if request.dry_run:
+                report = run_flow(self.setting, flow, override=override, full_refresh=False, before=before)
+                cut = {"chunks": [region.to_sql() for region in regions]}
+                self.reports.append(replace(report, planning_information={**report.planning_information, **cut}))
+                self._tell()
+                return
+            self._run_each(flow, regions, before)
+
+    def _run_each(self, flow: Flow, regions: Sequence[Region], before: BeforeRead) -> None:
+        request, found = self.setting.request, self.setting.found
+        assert request.chunking is not None
+        known = Known.of(request, str(flow.target))
+        for number, region in enumerate(regions, start=1):
+            # Each is a run of its own, and knows what those before it did and came upon.
+            part = replace(
+                request,
+                run_id=f"{request.run_id}/{number}",
+                chunk=Chunk(number, len(regions), request.run_id),
+                earlier=(*request.earlier, *(each.report.to_json() for each in found)),
+                **known.slice(),
+            )
+            come_upon = len(found)
+            ended = self._run(replace(self.setting, request=part), flow, region.to_sql(), before)
+            for each in found[come_upon:]:
+                known = known.after(each.report)
+            if ended is None and request.chunking.on_failure == "stop":
+                return
+            if ended is not None and ended.adopted is None:
+                known = known.after(ended)
+
+    @contextmanager
+    def _failing(self, flow: Flow, run_id: str) -> Iterator[None]:
+        """What goes wrong inside becomes the failure of the flow's run."""
+        started = datetime.now(UTC).isoformat()
+        try:
+            yield
+        except Exception as raised:
+            error = raised if isinstance(raised, ReplaceWhereError) else unexpected(raised)
+            ended = datetime.now(UTC).isoformat()
+            failure = Failure(flow.name, str(flow.target), f"{run_id}/{flow.name}", error.to_json(), started, ended)
+            self.failures.append(failure)
+            self._tell()
+
+    def _tell(self, *, soon: bool = True) -> None:
+        """Tell how far the application is; of many short runs not after each, for what is told grows with them."""
+        now = time.monotonic()
+        if soon or now - self.told_at >= SECONDS_BETWEEN_TELLING:
+            self.told_at = now
+            self.on_outcome(self._outcome())
 
     def _outcome(self) -> JobOutcome:
         return JobOutcome(
             self.setting.request.run_id,
             tuple(self.reports),
-            tuple(self.failures.values()),
+            tuple(self.failures),
             found=tuple(self.setting.found),
         )
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_replacewhere.errors import RequestError
-from airflow_provider_replacewhere.planning.chunks import MOST_CHUNKS, Chunking, chunks
+from airflow_provider_replacewhere.planning.chunking import Chunking
+from airflow_provider_replacewhere.planning.chunks import MOST_CHUNKS, chunks
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
 
 TYPES = {
@@ -124,9 +125,9 @@ def test_what_cannot_be_cut_is_refused(text: str, by: str, how: dict[str, object
     ("arguments", "message"),
     [
         (("hour",), "chunk is 'hour'"),
-        (("day", 0), "size of a chunk is 0"),
-        (("day", True), "size of a chunk is True"),
-        (("day", 1, None, "largest"), "order is 'largest'"),
+        (("day", 0), "chunk_size is 0"),
+        (("day", True), "chunk_size is True"),
+        (("day", 1, None, "largest"), "chunk_order is 'largest'"),
     ],
 )
 def test_nonsense_is_refused(arguments: tuple[object, ...], message: str) -> None:
