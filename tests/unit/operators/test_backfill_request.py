@@ -10,6 +10,7 @@ from airflow_provider_replacewhere.errors import DefinitionError, PredicateError
 from airflow_provider_replacewhere.operators.asked import Asked, check_asked
 from airflow_provider_replacewhere.operators.backfill_request import FIELDS, read_backfill
 from airflow_provider_replacewhere.operators.definition import Definition, define
+from airflow_provider_replacewhere.planning.chunking import Chunking
 from airflow_provider_replacewhere.planning.request import Override
 from airflow_provider_replacewhere.predicates import columns_of, parse
 
@@ -154,3 +155,24 @@ def test_a_form_may_name_flow_and_column_beforehand() -> None:
     assert asked(form | {"equals": {"city": "Basel"}}).overrides == (Override("daily", "`city` = 'Basel'"),)
     overrides = [{"flow_name": "weekly", "predicate_override": "n > 1"}]
     assert asked(form | {"overrides": overrides}) == Asked(overrides=(Override("weekly", "n > 1"),))
+
+
+def test_chunks_come_from_a_form_as_texts() -> None:
+    values = {"chunk": "week", "chunk_size": "2", "chunk_order": "newest", "chunk_column": " day "}
+    assert asked({**values, "flow_name": "daily"}).chunking == Chunking("week", 2, "day", "newest")
+    # A form may have everything but the unit beforehand.
+    assert asked({**values, "chunk": "", "flow_name": "daily"}).chunking is None
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"chunk": "hour"}, "chunk is 'hour'"),
+        ({"chunk": "day", "chunk_size": "many"}, "chunk_size is 'many'"),
+        ({"chunk": "day", "chunk_size": 0}, "chunk_size is 0"),
+        ({"chunk": "day", "on_chunk_failure": "weep"}, "on_chunk_failure is 'weep'"),
+    ],
+)
+def test_chunks_that_make_no_sense_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        asked({**values, "flow_name": "daily"})

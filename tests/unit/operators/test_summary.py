@@ -9,8 +9,10 @@ from airflow_provider_replacewhere.operators.summary import (
     failure_lines,
     report_lines,
     request_lines,
+    xcom_value,
 )
-from airflow_provider_replacewhere.planning.report import Mode
+from airflow_provider_replacewhere.planning.chunking import Chunk
+from airflow_provider_replacewhere.planning.report import JobOutcome, Mode
 from airflow_provider_replacewhere.planning.request import FlowArguments, Override, RunRequest
 from tests.history import failure, report
 
@@ -45,6 +47,19 @@ def test_a_run_that_wrote_nothing_says_so() -> None:
         "  window         d >= DATE '2026-03-01'",
         "  sources        none",
     ]
+
+
+def test_chunks_are_numbered_and_added_up() -> None:
+    chunks = [
+        report(f"app-1/{number}/daily", target="daily", mode=mode, rows_written=rows, chunk=Chunk(number, 3, "app-1"))
+        for number, mode, rows in ((1, Mode.FULL_RECOMPUTE, 12), (2, Mode.NO_OP, 0))
+    ]
+    assert report_lines(chunks[0])[0] == "daily, chunk 1 of 3: replaced its window (FULL_RECOMPUTE)"
+    assert report_lines(chunks[1]) == ["daily, chunk 2 of 3: nothing to do (NO_OP)"]
+    request = RunRequest("app-1", datetime(2026, 3, 10, tzinfo=UTC))
+    flow = xcom_value(JobOutcome("app-1", tuple(chunks)), request)["flows"]["daily"]
+    assert flow["chunks"] == {"of": 3, "ended_well": 2, "nothing_to_do": 1}
+    assert (flow["rows_deleted"], flow["rows_written"], flow["run_id"]) == (20, 12, "app-1/2/daily")
 
 
 def test_a_plan_is_no_deed() -> None:
