@@ -84,7 +84,7 @@ def define(
             hint="A flow is either in the pipeline or in target, replace_where and query.",
         )
     if pipeline:
-        return _of_pipeline(_documents(pipeline, folders), time_zone, null_keys)
+        return _of_pipeline(documents_of(pipeline, folders), time_zone, null_keys)
     missing = [name for name in ("target", "replace_where", "query") if name not in given]
     if missing:
         raise RequestError(
@@ -116,7 +116,13 @@ def _of_arguments(arguments: FlowArguments, time_zone: str, null_keys: str | Non
     return Definition((), arguments, (flow,), is_complete=True)
 
 
-def _documents(pipeline: PathLike | Iterable[PathLike], folders: Sequence[str]) -> tuple[Document, ...]:
+def documents_of(pipeline: PathLike | Iterable[PathLike], folders: Sequence[str]) -> tuple[Document, ...]:
+    """The texts of a pipeline.
+
+    :param pipeline: SQL text, or paths of files, folders or patterns
+    :param folders: where relative paths are looked for, in order
+    :raises DefinitionError: there is no such file
+    """
     if isinstance(pipeline, str) and _is_text(pipeline):
         return (Document("pipeline argument", pipeline),)
     # Imported here because no Dag file needs it.

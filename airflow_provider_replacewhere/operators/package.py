@@ -56,7 +56,7 @@ def code_package(cache: Path | None = None) -> CodePackage:
     :raises SubmitError: the folder cannot be written
     """
     try:
-        home = (cache or _private_cache()) / fingerprint()
+        home = (cache or private_cache()) / fingerprint()
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         package = CodePackage(home / APPLICATION, home / ARCHIVE)
         # The launcher lies beside the archive and nothing else: Spark puts the application's own folder first on
@@ -85,7 +85,8 @@ def _keep(path: Path, write: Callable[[Path], object]) -> None:
         raise
 
 
-def _private_cache() -> Path:
+def private_cache() -> Path:
+    """A folder that only this user can write, for what can be made again."""
     folder = Path(tempfile.gettempdir()) / f"{PACKAGE}-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
