@@ -9,11 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_provider_replacewhere.dags.backfill import backfill_dag
     from airflow_provider_replacewhere.dags.pipeline import replace_where_dag, replace_where_task_group
 
-__all__ = ["replace_where_dag", "replace_where_task_group"]
+__all__ = ["backfill_dag", "replace_where_dag", "replace_where_task_group"]
 
-_HOME = {"replace_where_dag": "pipeline", "replace_where_task_group": "pipeline"}
+_HOME = {"backfill_dag": "backfill", "replace_where_dag": "pipeline", "replace_where_task_group": "pipeline"}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import DAG, Asset, TaskGroup
 
+from airflow_provider_replacewhere.dags.caller import calling_file
 from airflow_provider_replacewhere.dags.outline import FlowOutline, Outline, outline_of
 from airflow_provider_replacewhere.dags.schedule import airflow_schedule, declared
 from airflow_provider_replacewhere.errors import DefinitionError
@@ -44,7 +44,7 @@ def replace_where_task_group(
     :param operator: arguments of every :class:`~..operators.replace_where.ReplaceWhereOperator`
     :raises DefinitionError: the pipeline declares no valid flows
     """
-    outline = outline_of(pipeline, [str(Path(_dag_file()).parent)], operator.get("time_zone", "UTC"))
+    outline = outline_of(pipeline, [str(Path(calling_file()).parent)], operator.get("time_zone", "UTC"))
     with TaskGroup(group_id) as group:
         _tasks(pipeline, outline, asset_uri, operator, one_application=one_application)
     return group
@@ -71,7 +71,7 @@ def replace_where_dag(
     :param dag: further arguments of the Dag; ``catchup`` is False and ``max_active_runs`` is 1 unless they are given
     :raises DefinitionError: the pipeline declares no valid flows, or several schedules and none is given
     """
-    file = _dag_file()
+    file = calling_file()
     arguments = dict(operator or {})
     outline = outline_of(pipeline, [str(Path(file).parent)], arguments.get("time_zone", "UTC"))
     if schedule is _DECLARED:
@@ -131,12 +131,3 @@ def _task_id(flow: FlowOutline, taken: Mapping[str, ReplaceWhereOperator]) -> st
     name = re.sub(r"[^\w-]+", "_", flow.target).strip("_") or "table"
     ids = {str(task.task_id).rpartition(".")[2] for task in taken.values()}
     return name if name not in ids else f"{name}_{len(ids)}"
-
-
-def _dag_file() -> str:
-    """The file from which a function of this module was called."""
-    frame = inspect.currentframe()
-    for _ in range(2):
-        frame = frame.f_back if frame is not None else None
-    assert frame is not None
-    return frame.f_code.co_filename

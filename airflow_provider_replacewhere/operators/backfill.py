@@ -53,6 +53,7 @@ class BackfillOperator(ReplaceWhereOperator):
     :param chunk_column: the column to cut along; by default the only one that is bounded on both sides (templated)
     :param chunk_order: whether the ``oldest`` or the ``newest`` chunk comes first (templated)
     :param on_chunk_failure: ``stop`` at the first chunk that fails, or ``go_on`` with the next (templated)
+    :param allow_predicates: whether the run's params may bring ``overrides`` or a ``statement``
     :param only_stale: recompute only what the ledger does not prove fresh; by default the whole range is (templated)
 
     All others are those of :class:`ReplaceWhereOperator`, of which ``refresh_selection``, ``full_refresh`` and
@@ -95,6 +96,7 @@ class BackfillOperator(ReplaceWhereOperator):
         chunk_column: str | None = None,
         chunk_order: str | None = None,
         on_chunk_failure: str | None = None,
+        allow_predicates: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -112,10 +114,14 @@ class BackfillOperator(ReplaceWhereOperator):
         self.chunk_column = chunk_column
         self.chunk_order = chunk_order
         self.on_chunk_failure = on_chunk_failure
+        self.allow_predicates = allow_predicates
 
     def _read_asked(self, definition: Definition, context: Context) -> Asked:
         fixed = {name: getattr(self, attribute) for name, attribute in FIELDS.items()}
-        return read_backfill(_with_params(fixed, context), definition)
+        values = _with_params(fixed, context)
+        if not self.allow_predicates:
+            _refuse_predicates({name: value for name, value in values.items() if _is_left_out(fixed[name])})
+        return read_backfill(values, definition)
 
 
 def _with_params(fixed: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -128,6 +134,15 @@ def _with_params(fixed: Mapping[str, Any], context: Context) -> dict[str, Any]:
     conf = getattr(dag_run, "conf", None) or {}
     params: Any = context.get("params") or {}
     return {name: _one(name, value, conf.get(name), params.get(name)) for name, value in fixed.items()}
+
+
+def _refuse_predicates(given: Mapping[str, Any]) -> None:
+    found = [name for name in ("overrides", "statement") if not _is_left_out(given.get(name))]
+    if found:
+        raise RequestError(
+            f"{' and '.join(found)} came with the Dag run, but this Dag takes no predicates as text.",
+            hint="Give the range by column, start, end and equals.",
+        )
 
 
 def _one(name: str, argument: Any, conf: Any, param: Any) -> Any:

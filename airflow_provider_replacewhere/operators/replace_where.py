@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_replacewhere.flows.model import Flow
+    from airflow_provider_replacewhere.history.leases import Lease
 
 
 class ReplaceWhereOperator(SparkSubmitOperator):
@@ -205,7 +206,13 @@ class ReplaceWhereOperator(SparkSubmitOperator):
                     ledger.record(outcome)
             self._tell(context, outcome)
             outcome.raise_for_failure()
-            return summary.xcom_value(outcome, request)
+            return summary.xcom_value(outcome, request, self._busy(outcome) if request.dry_run else ())
+
+    def _busy(self, outcome: JobOutcome) -> list[Lease]:
+        """Who is writing what a plan would replace."""
+        hook = PredicateHistoryHook(self.history_conn_id)
+        targets = dict.fromkeys(report.target for report in outcome.reports)
+        return [lease for target in targets for lease in hook.leases(target, waiting=True)]
 
     def _find_cluster(self) -> Cluster:
         cluster = cluster_of(self._conn_id, self._deploy_mode)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.planning.words import impact, plain, why
 from airflow_provider_replacewhere.text import printable
+
+if TYPE_CHECKING:
+    from airflow_provider_replacewhere.history.leases import Lease
 
 HEADLINES = {
     Mode.NO_OP: "nothing to do",
@@ -77,14 +80,32 @@ def failure_lines(failure: Failure) -> list[str]:
     return [f"{failure.target}: failed, the table is as it was ({failure.error.get('type')})"]
 
 
-def xcom_value(outcome: JobOutcome, request: RunRequest) -> dict[str, Any]:
-    """The small JSON value that the task returns; everything else is in the ledger under ``run_id``."""
+def xcom_value(outcome: JobOutcome, request: RunRequest, leases: Sequence[Lease] = ()) -> dict[str, Any]:
+    """The small JSON value that the task returns; everything else is in the ledger under ``run_id``.
+
+    :param leases: of a plan, who is writing the targets now
+    """
     return {
         "run_id": outcome.run_id,
         "as_of": request.as_of.isoformat(),
         "dry_run": request.dry_run,
         "flows": {flow: _flow_value(reports) for flow, reports in _by_flow(outcome).items()},
+        **({"plan": plan_text(outcome, leases)} if request.dry_run else {}),
     }
+
+
+def plan_text(outcome: JobOutcome, leases: Sequence[Lease] = ()) -> str:
+    """A plan for the person who is to approve it.
+
+    :param leases: who is writing the targets now
+    """
+    lines: list[str] = []
+    for report in outcome.reports:
+        lines += report_lines(report)
+        if cut := report.planning_information.get("chunks"):
+            lines.append(f"  chunks         {len(cut):,}, from {plain(cut[0])} to {plain(cut[-1])}")
+        lines += [f"  busy           {lease.run}" for lease in leases if lease.target.lower() == report.target.lower()]
+    return "\n".join(lines)
 
 
 def _by_flow(outcome: JobOutcome) -> dict[str, list[RunReport]]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.airflow_dags import DagFolder, run_dag, run_task_again, set_conf
+from tests.history import report
 from tests.spark_submit import SparkSubmitStandIn
 
 pytestmark = pytest.mark.matrix
@@ -141,3 +142,37 @@ def test_a_predicate_that_is_more_than_one_is_refused_before_spark_is_started(
     assert [type(error).__name__ for error in result.errors] == ["AirflowFailException"]
     assert "override of daily" in result.error
     assert spark_submit.calls == []
+
+
+NIGHTLY = 'target="daily", replace_where="d > current_date()", query="SELECT d FROM r"'
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"overrides": [{"flow_name": "daily", "predicate_override": "d IS NOT NULL"}]},
+        {"statement": "REFRESH STREAMING TABLE daily WHERE d IS NOT NULL"},
+    ],
+)
+def test_predicates_as_text_are_for_dags_that_allow_them(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn, conf: dict[str, Any]
+) -> None:
+    task = f'BackfillOperator(task_id="t", allow_predicates=False, {NIGHTLY})'
+    result = dags.run(task, conf=conf)
+    assert "this Dag takes no predicates as text" in result.error
+    assert not spark_submit.calls
+
+
+def test_a_plan_says_what_it_would_do_as_text(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
+    planned = report(
+        "{run_id}/daily",
+        target="daily",
+        dry_run=True,
+        coverage=None,
+        planning_information={"chunks": ["(`d` = DATE '2026-03-01')", "(`d` = DATE '2026-03-02')"]},
+    )
+    spark_submit.answer(planned)
+    task = f'BackfillOperator(task_id="t", dry_run=True, column="d", start="2026-03-01", end="2026-03-03", {NIGHTLY})'
+    value = dags.run(task).values["t"]
+    assert value["plan"].splitlines()[0] == "daily: would have replaced its window (FULL_RECOMPUTE)"
+    assert "  chunks         2, from d = DATE '2026-03-01' to d = DATE '2026-03-02'" in value["plan"].splitlines()
