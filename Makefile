@@ -18,7 +18,7 @@ PROCESSES ?= 2
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test fuzz lint types imports check format coverage bench bench-page bench-planning matrix $(LINES:%=matrix-%) build wheel-test clean
+.PHONY: help env demo test fuzz chaos lint types imports check format coverage bench bench-page bench-planning matrix $(LINES:%=matrix-%) build wheel-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z%.-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,11 +38,14 @@ demo: $(READY) ## run the main job: a flow over two days with late rows, and a b
 	@$(BIN)/python -m tools.demo
 
 test: $(READY) ## run the whole test suite
-	@$(BIN)/python -m tools.run_tests --lanes 2 spark e2e spark/fresh airflow spark/differential unit
+	@$(BIN)/python -m tools.run_tests --lanes 2 spark e2e spark/fresh chaos airflow spark/differential unit
 
 fuzz: $(READY) ## random worlds against recomputing by hand: SCENARIOS=2000 SEED=1 PROCESSES=2
 	@$(BIN)/python -m pytest tests/spark/differential -m long
 	@$(BIN)/python -m tests.spark.differential --scenarios $(SCENARIOS) --seed $(SEED) --processes $(PROCESSES)
+
+chaos: $(READY) ## drivers and workers killed at every point (an hour)
+	@$(BIN)/python -m pytest tests/chaos -m "long or not long"
 
 lint: $(READY) ## ruff: rules and format
 	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check . && echo "lint: ok"

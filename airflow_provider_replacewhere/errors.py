@@ -78,8 +78,24 @@ class ExpectationError(TerminalError):
     """Rows break an expectation that was declared ``ON VIOLATION FAIL UPDATE``."""
 
 
+class UndoRefusedError(TerminalError):
+    """A run cannot be undone: what it replaced was changed since, or what was there before is gone."""
+
+
+class LimitExceededError(TerminalError):
+    """The run would do more than it may: delete too many rows, or replace too long a window."""
+
+
+class EmptyResultError(TerminalError):
+    """The query gives no row for what is to be replaced, and the run must not empty it."""
+
+
 class WriteError(TerminalError):
     """The commit was refused, or what was read back is not what was asked for."""
+
+
+class SkippedWriteError(WriteError):
+    """Delta passed the write over: the table remembers another one with the same token."""
 
 
 class PlanRefusedError(TerminalError):
@@ -90,8 +106,23 @@ class ConcurrentWriteError(TransientError):
     """Another writer committed to the same part of the target first."""
 
 
+class RegionHeldError(TransientError):
+    """Another run holds a lease on a part of the region, or waits for one, and this run was not to wait any longer."""
+
+
+class LeaseLostError(TransientError):
+    """The run's lease is gone, so it must not commit: another run may be writing its region.
+
+    Transient, for the next try takes a lease of its own and recomputes what the other run has left stale.
+    """
+
+
 class SubmitError(TransientError):
     """The Spark application could not be started, or ended without a report."""
+
+
+class RunLostError(TransientError):
+    """The process that was to record a run's end is gone."""
 
 
 class HistoryError(TransientError):
@@ -102,11 +133,15 @@ class HistorySchemaError(TerminalError):
     """The ledger's database has a schema that this version cannot use."""
 
 
+class HistoryRowError(HistorySchemaError):
+    """A row of the ledger is not as this package writes it: it was changed by hand, or is damaged."""
+
+
 def error_from_json(value: dict[str, Any]) -> ReplaceWhereError:
     """The error that :meth:`ReplaceWhereError.to_json` described, of the same class where it is known."""
     known = {cls.__name__: cls for cls in _all_subclasses(ReplaceWhereError)}
     fallback = TransientError if value.get("retryable") else TerminalError
-    return known.get(value.get("type", ""), fallback)(value["message"])
+    return known.get(str(value.get("type")), fallback)(str(value.get("message")))
 
 
 def _all_subclasses(cls: type[ReplaceWhereError]) -> list[type[ReplaceWhereError]]:

@@ -46,6 +46,7 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": [
                     "airflow_provider_replacewhere.operators.replace_where",
                     "airflow_provider_replacewhere.operators.backfill",
+                    "airflow_provider_replacewhere.operators.undo",
                 ],
             }
         ],

@@ -7,6 +7,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+# Of a line in an error: some texts have no line ends.
+_MOST_SHOWN = 400
+
+
+def shown(value: object) -> str:
+    """A value for a message: as Python writes it, and not longer than a person reads."""
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN // 2]}… ({len(text)} characters)"
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """A text for logs and terminals: what a person typed may hold line ends and control characters."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in keep else "\ufffd" for c in text)
+
 
 @dataclass(frozen=True)
 class Document:
@@ -88,6 +102,11 @@ class Span:
         """The line on which the span starts, with the span underlined."""
         number, column = self.document.position(self.start)
         line = self.document.line(number)
+        start = max(0, column - 1 - _MOST_SHOWN // 2) if len(line) > _MOST_SHOWN else 0
+        cut = line[start : start + _MOST_SHOWN]
+        more = "…" if start else "", "…" if start + len(cut) < len(line) else ""
+        line = more[0] + printable(cut, keep="\t") + more[1]
+        column += len(more[0]) - start
         width = max(1, min(self.end - self.start, len(line) - column + 1))
         # Tabs are kept in front of the marks, so that they stand below the text however wide a tab is.
         lead = "".join("\t" if character == "\t" else " " for character in line[: column - 1])

@@ -26,7 +26,14 @@ class NoServerProgramsError(Exception):
 
 @dataclass(frozen=True)
 class PostgresServer:
+    """A server that is running.
+
+    :param url: of its own first database, with the password
+    :param control: pg_ctl with the server's folder and options
+    """
+
     url: URL
+    control: tuple[str | Path, ...]
 
     def new_database(self) -> URL:
         """An empty database."""
@@ -35,6 +42,14 @@ class PostgresServer:
         with engine.connect() as connection:
             connection.exec_driver_sql(f"CREATE DATABASE {name}")
         return self.url.set(database=name)
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        _run(*self.control, "-w", "start")
+
+    def kill(self) -> None:
+        """Stop it as a crash does: nothing is written any more, and nobody is told."""
+        _run(*self.control, "-m", "immediate", "stop")
 
 
 @contextmanager
@@ -67,12 +82,13 @@ def running_server() -> Iterator[PostgresServer]:
             "--no-sync",
         )
         options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={home} -c fsync=off"
-        _run(programs / "pg_ctl", "-D", data, "-l", home / "log", "-w", "-o", options, "start")
+        url = URL.create("postgresql+psycopg2", "history", password, "127.0.0.1", port, "postgres")
+        server = PostgresServer(url, (programs / "pg_ctl", "-D", data, "-l", home / "log", "-o", options))
+        server.start()
         try:
-            url = URL.create("postgresql+psycopg2", "history", password, "127.0.0.1", port, "postgres")
-            yield PostgresServer(url)
+            yield server
         finally:
-            _run(programs / "pg_ctl", "-D", data, "-m", "immediate", "stop")
+            server.kill()
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

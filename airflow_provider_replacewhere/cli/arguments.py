@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_replacewhere import __version__
+from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS
 
 PROGRAM = "replacewhere"
 DESCRIPTION = "REPLACE WHERE flows on Spark and Delta: replace exactly the rows that match a predicate."
@@ -87,6 +88,20 @@ ONLY_STALE = argument("--only-stale", action="store_true", help="leave alone wha
 SKIP_UNCHANGED = argument(
     "--skip-unchanged", action="store_true", help="leave out the part in which the table holds the query's rows already"
 )
+LIMITS = (
+    argument(
+        "--max-deleted-rows", metavar="N", type=int, help="refuse to delete more rows, those that are put back too"
+    ),
+    argument(
+        "--max-deleted-fraction", metavar="SHARE", type=float, help="refuse to delete a larger share: 0.1 for 10 %%"
+    ),
+    argument("--max-window-days", metavar="DAYS", type=float, help="refuse a window that reaches over more days"),
+    argument(
+        "--on-empty",
+        choices=("replace", "fail", "skip"),
+        help="where the query gives no row: empty the window (replace, the default), refuse, or leave it as it is",
+    ),
+)
 FLOW = argument("--flow", metavar="NAME", help="the flow, or its table; needed where the pipeline has several")
 WHERE = argument("--where", metavar="PREDICATE", help="the predicate for this run, over columns of the target")
 COLUMN = argument("--column", metavar="NAME", help="in place of --where: a column of the target, with --start or --end")
@@ -101,6 +116,32 @@ DRY_RUN = argument("--dry-run", action="store_true", help="plan only, write noth
 TARGET = argument("--target", metavar="TABLE", help="only runs of this table")
 LIMIT = argument("--limit", metavar="N", type=int, default=20, help="at most so many runs (default: 20)")
 RUN = argument("--run", metavar="RUN", help="one run in detail, by its number or its id")
+LEASES_OF = argument("--target", metavar="TABLE", help="only leases on this table")
+BREAK = argument(
+    "--break",
+    dest="break_lease",
+    metavar="LEASE",
+    type=int,
+    help="free this lease, of a run that is known to be dead; its run can no longer commit",
+)
+
+RUN_TO_UNDO = argument("run_to_undo", metavar="RUN", help="the run, by its number or its id")
+TABLES = argument(
+    "tables", nargs="*", metavar="TABLE", help="the tables, as their flows name them (default: all below --root)"
+)
+FORCE = argument("--force", action="store_true", help="also where the region was changed since")
+
+ON_OVERLAP = (
+    argument(
+        "--on-overlap",
+        choices=("wait", "fail", "skip"),
+        default="wait",
+        help="where another run is writing a part of the window: wait for it (default), fail, or leave the flow out",
+    ),
+    argument(
+        "--wait-seconds", metavar="SECONDS", type=float, default=WAIT_SECONDS, help="how long to wait at most (an hour)"
+    ),
+)
 
 _WHERE_TABLES_ARE = (ROOT, CONF, HISTORY)
 _HOW = (AS_OF, TIME_ZONE, NULL_KEYS, POLICY)
@@ -119,15 +160,56 @@ VERBS = (
         "say what a run would replace and why; nothing is written",
         (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, FORMAT),
     ),
-    Verb("run", "run the flows of pipeline files", (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, SKIP_UNCHANGED, FORMAT)),
+    Verb(
+        "run",
+        "run the flows of pipeline files",
+        (FILES, *_WHERE_TABLES_ARE, *_HOW, *_WHAT, SKIP_UNCHANGED, *LIMITS, *ON_OVERLAP, FORMAT),
+    ),
     Verb(
         "backfill",
         "run one flow for another range than its own, once",
-        (FILES, FLOW, WHERE, COLUMN, START, END, COLUMN_TYPE, ONLY_STALE, DRY_RUN, *_WHERE_TABLES_ARE, *_HOW, FORMAT),
+        (
+            FILES,
+            FLOW,
+            WHERE,
+            COLUMN,
+            START,
+            END,
+            COLUMN_TYPE,
+            ONLY_STALE,
+            SKIP_UNCHANGED,
+            DRY_RUN,
+            *_WHERE_TABLES_ARE,
+            *_HOW,
+            *LIMITS,
+            *ON_OVERLAP,
+            FORMAT,
+        ),
         "Run one flow with a predicate for this run only: --where, or --column with --start and --end. Later runs use "
         "the flow's own predicate again.",
     ),
+    Verb(
+        "undo",
+        "put back what one run replaced, as it was before",
+        (RUN_TO_UNDO, FORCE, DRY_RUN, *_WHERE_TABLES_ARE, *ON_OVERLAP, FORMAT),
+        "Put the region that one run replaced back as it was before that run, in one commit with a record of its own. "
+        "Refused where the region was changed since, or the version before is gone. The region counts as stale then.",
+    ),
+    Verb(
+        "rebuild",
+        "fill the history from the tables' own logs",
+        (TABLES, ROOT, CONF, HISTORY, FORMAT),
+        "Read the logs of tables and record the runs that they tell of and the history does not know, as after its "
+        "database was lost. Each run does as much for its own table; runs that wrote nothing are not found again.",
+    ),
     Verb("history", "list what was run, the newest first", (RUN, TARGET, LIMIT, ROOT, HISTORY, FORMAT)),
+    Verb(
+        "leases",
+        "list who is writing which part of which table",
+        (LEASES_OF, BREAK, ROOT, HISTORY, FORMAT),
+        "List the leases on parts of tables, and who waits for one. A lease of a run that died ends by itself; --break "
+        "ends it now.",
+    ),
 )
 
 

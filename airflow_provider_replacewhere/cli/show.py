@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_replacewhere.flows.lint import lint
 from airflow_provider_replacewhere.flows.model import Flow, Pipeline, Schedule
 from airflow_provider_replacewhere.flows.reads import order, reads
+from airflow_provider_replacewhere.history.leases import in_words
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.planning.words import impact, plain, why
 
 if TYPE_CHECKING:
+    from airflow_provider_replacewhere.history.leases import Lease
     from airflow_provider_replacewhere.history.records import Run
+    from airflow_provider_replacewhere.planning.rebuild import Rebuilt
 
 WIDTH = 100
 _NARROWEST = 30
@@ -123,6 +126,62 @@ def run_as_text(run: Run) -> list[str]:
     return lines
 
 
+def leases_as_text(leases: Sequence[Lease], url: str) -> list[str]:
+    """Leases and those who wait for one, one a row."""
+    if not leases:
+        return [f"The history at {url} has no such lease: nobody is writing."]
+    head = ["lease", "table", "state", "since (UTC)", "heard of", "until", "region"]
+    return table(head, [_lease_row(lease) for lease in leases])
+
+
+def rebuilt_as_json(found: Sequence[Rebuilt]) -> list[dict[str, Any]]:
+    """What tables' logs told."""
+    return [
+        {
+            "table": each.table,
+            "runs": [run.report.to_json() for run in each.runs],
+            "later_commits_of_others": [
+                {"version": commit.version, "operation": commit.operation} for commit in each.others
+            ],
+        }
+        for each in found
+    ]
+
+
+def rebuilt_as_text(found: Sequence[Rebuilt]) -> list[str]:
+    """What tables' logs told, one table a row."""
+    rows = [
+        [
+            each.table,
+            _count(len(each.runs)),
+            _count(each.runs[-1].version) if each.runs else "-",
+            ", ".join(f"{commit.operation} at {commit.version}" for commit in each.others) or "-",
+        ]
+        for each in found
+    ]
+    return table(["table", "runs found", "last version", "commits of others since"], rows)
+
+
+def broken_as_text(lease: Lease) -> list[str]:
+    """A lease that was broken by hand."""
+    return [
+        f"Lease {lease.fence} on {lease.target} is broken: {in_words(lease.region)} is free.",
+        f"It was that of {lease.run}, which can no longer commit under it.",
+    ]
+
+
+def _lease_row(lease: Lease) -> list[str]:
+    return [
+        str(lease.fence),
+        lease.target,
+        str(lease.state),
+        lease.acquired_at.isoformat(sep=" ", timespec="seconds")[:19],
+        lease.renewed_at.strftime("%H:%M:%S"),
+        lease.expires_at.strftime("%H:%M:%S"),
+        f"{in_words(lease.region)}\n{lease.run}",
+    ]
+
+
 def _report_row(report: RunReport, *, counted: bool) -> list[str]:
     notes = [plain(report.window) + (" (override)" if report.override else "")]
     if report.replaced is not None and report.replaced != report.window:
@@ -150,11 +209,17 @@ def _run_row(run: Run) -> list[str]:
         str(run.sequence),
         run.started_at.isoformat(sep=" ", timespec="seconds")[:19],
         run.target,
-        str(report.mode if report else run.status),
+        _outcome(run, report),
         _count(report.rows_deleted if report else None),
         _count(report.rows_written if report else None),
         plain(report.window) + (" (override)" if report.override else "") if report else note,
     ]
+
+
+def _outcome(run: Run, report: RunReport | None) -> str:
+    if report is None:
+        return str(run.status)
+    return f"{report.mode} (adopted)" if report.adopted else str(report.mode)
 
 
 def _report_fields(report: RunReport) -> dict[str, str | None]:
@@ -163,6 +228,7 @@ def _report_fields(report: RunReport) -> dict[str, str | None]:
         "predicate": report.predicate + ("  (override)" if report.override else ""),
         "window": report.window,
         "mode": str(report.mode),
+        "adopted": f"the commit of {report.adopted}; this try wrote nothing" if report.adopted else None,
         "why": "\n".join(why(report)),
         "replaced": report.replaced or "nothing",
         "fresh": report.fresh,
@@ -170,6 +236,7 @@ def _report_fields(report: RunReport) -> dict[str, str | None]:
         "bytes": _count(report.bytes_written),
         "version": _count(report.target_version),
         "sources": ", ".join(_source(name, version) for name, version in report.source_versions.items()) or "none",
+        "others": _others(report),
         "new columns": ", ".join(report.columns_added) or None,
         "evaluated": "\n".join(f"{part} = {value}" for part, value in report.evaluated.items()) or None,
         "expectations": "\n".join(
@@ -180,6 +247,13 @@ def _report_fields(report: RunReport) -> dict[str, str | None]:
         "definition": report.definition_hash,
         "token": report.token,
     }
+
+
+def _others(report: RunReport) -> str | None:
+    """The commits of other writers that the run came upon in its target's log."""
+    target = report.planning_information.get("target_table_information") or {}
+    commits = target.get("commits_of_others") or ()
+    return ", ".join(f"{commit['operation']} at version {commit['version']}" for commit in commits) or None
 
 
 def _fields(values: Mapping[str, str | None]) -> list[str]:

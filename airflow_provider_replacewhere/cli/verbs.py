@@ -6,9 +6,9 @@ import json
 import uuid
 from argparse import Namespace
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.cli import show
 from airflow_provider_replacewhere.cli.session import spark_session
@@ -18,11 +18,12 @@ from airflow_provider_replacewhere.flows.model import Pipeline
 from airflow_provider_replacewhere.flows.pipeline import load_pipeline
 from airflow_provider_replacewhere.planning.bounds import Bounds
 from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
+from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.request import Override, RunRequest
 
 if TYPE_CHECKING:
-    from airflow_provider_replacewhere.history.records import Run
     from airflow_provider_replacewhere.history.store import HistoryStore
+    from airflow_provider_replacewhere.planning.report import JobOutcome
 
 Result = ReplaceWhereError | None
 
@@ -78,13 +79,55 @@ def history(options: Namespace) -> Result:
     """
     store = _history(options)
     if options.run is not None:
-        found = _one_run(store, options.run)
+        found = store.find(options.run)
         _print(found.to_json(), show.run_as_text(found), options)
         return None
     if options.limit < 1:
         raise RequestError(f"--limit is {options.limit}.", hint="Give a number above 0.")
     runs = store.runs(target=options.target, limit=options.limit)
     _print([each.to_json() for each in runs], show.runs_as_text(runs, store.url), options)
+    return None
+
+
+def undo(options: Namespace) -> Result:
+    """Put back what one run replaced."""
+    with spark_session(options.conf) as spark:
+        # Imported here because it brings pyspark.
+        from airflow_provider_replacewhere.local import LocalSession
+
+        session = LocalSession(spark, root=options.root, history=options.history, **_overlap(options))
+        outcome, request = session.execute_undo(options.run_to_undo, force=options.force, dry_run=options.dry_run)
+    _print(json.loads(outcome.to_json()), show.outcome_as_text(outcome, request), options)
+    return _failure(outcome)
+
+
+def rebuild(options: Namespace) -> Result:
+    """Record what tables' logs tell of runs that the history does not know.
+
+    :raises RequestError: there is no such table, or its log cannot be read
+    """
+    with spark_session(options.conf) as spark:
+        # Imported here because it brings pyspark.
+        from airflow_provider_replacewhere.local import LocalSession
+
+        session = LocalSession(spark, root=options.root, history=options.history)
+        found = session.rebuild(options.tables)
+    _print(show.rebuilt_as_json(found), show.rebuilt_as_text(found), options)
+    return None
+
+
+def leases(options: Namespace) -> Result:
+    """List leases, or break one.
+
+    :raises RequestError: the lease to break is not there, or its run may commit
+    """
+    store = _history(options)
+    if options.break_lease is not None:
+        broken = store.break_lease(options.break_lease)
+        _print(broken.to_json(), show.broken_as_text(broken), options)
+        return None
+    found = store.leases(options.target, waiting=True)
+    _print([each.to_json() for each in found], show.leases_as_text(found, store.url), options)
     return None
 
 
@@ -109,7 +152,17 @@ def _request(
         refresh_policy=options.policy,
         only_stale=getattr(options, "only_stale", False),
         skip_unchanged=getattr(options, "skip_unchanged", False),
+        limits=_limits(options),
     )
+
+
+def _overlap(options: Namespace) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in ("on_overlap", "wait_seconds") if hasattr(options, name)}
+
+
+def _limits(options: Namespace) -> Limits:
+    given = {limit.name: getattr(options, limit.name, None) for limit in fields(Limits)}
+    return Limits(**{name: value for name, value in given.items() if value is not None})
 
 
 def _execute(options: Namespace, pipeline: Pipeline, request: RunRequest) -> Result:
@@ -117,9 +170,13 @@ def _execute(options: Namespace, pipeline: Pipeline, request: RunRequest) -> Res
         # Imported here because it brings pyspark.
         from airflow_provider_replacewhere.local import LocalSession
 
-        session = LocalSession(spark, root=options.root, history=options.history)
+        session = LocalSession(spark, root=options.root, history=options.history, **_overlap(options))
         outcome = session.execute(pipeline, request)
     _print(json.loads(outcome.to_json()), show.outcome_as_text(outcome, request), options)
+    return _failure(outcome)
+
+
+def _failure(outcome: JobOutcome) -> Result:
     try:
         outcome.raise_for_failure()
     except ReplaceWhereError as error:
@@ -155,17 +212,6 @@ def _history(options: Namespace) -> HistoryStore:
 
     given = options.history
     return given if isinstance(given, HistoryStore) else HistoryStore(given or beside(options.root))
-
-
-def _one_run(store: HistoryStore, wanted: str) -> Run:
-    if wanted.isdigit():
-        found = store.runs(limit=1, before=int(wanted) + 1)
-        run = found[0] if found and found[0].sequence == int(wanted) else None
-    else:
-        run = store.run(wanted)
-    if run is None:
-        raise RequestError(f"The history at {store.url} has no run {wanted}.", hint="List runs without --run.")
-    return run
 
 
 def _print(as_json: object, as_text: Iterable[str], options: Namespace) -> None:

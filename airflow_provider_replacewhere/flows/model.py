@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,11 +21,20 @@ class OnViolation(StrEnum):
     FAIL_UPDATE = "FAIL UPDATE"
 
 
+_NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+
+
 @dataclass(frozen=True)
 class TableName:
     """A table's name, taken apart: ``a.b`` is ``("a", "b")``, ``delta.`/p` `` is ``("delta", "/p")``."""
 
     parts: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """The name that a person wrote: parts between dots, with backticks where they need some."""
+        found = _NAME_PART.findall(text)
+        return cls(tuple(quoted.replace("``", "`") if quoted else plain.strip() for quoted, plain in found))
 
     @property
     def is_path(self) -> bool:

@@ -17,6 +17,9 @@ from airflow_provider_replacewhere.planning.coverage import Coverage, Entry
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
+# A document that was changed by hand, or is damaged, may fail in any of these ways.
+_UNREADABLE = (AttributeError, KeyError, PredicateError, RecursionError, TypeError, ValueError)
+
 # So many reports are folded anew for each plan before the fold is kept: writing it costs more than folding a few.
 KEEP_AFTER = 5
 
@@ -69,7 +72,7 @@ def _kept(connection: Connection, target_key: str) -> Coverage:
     try:
         coverage = Coverage.from_json(json.loads(found.document))
         return replace(coverage, sequence=found.sequence)
-    except (AttributeError, KeyError, PredicateError, TypeError, ValueError):
+    except _UNREADABLE:
         # Not readable: what came after it is, and what is not known is recomputed.
         return Coverage(sequence=found.sequence)
 
@@ -83,5 +86,5 @@ def _entry(report: str) -> Entry | None:
     try:
         value = json.loads(report)["coverage"]
         return None if value is None else Entry.from_json(value)
-    except (AttributeError, KeyError, PredicateError, TypeError, ValueError):
+    except _UNREADABLE:
         return None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
@@ -42,8 +43,8 @@ class Database:
 
     @property
     def label(self) -> str:
-        """The URL for messages and pages: without the password."""
-        return self._url.render_as_string(hide_password=True)
+        """The URL for messages and pages: without the password, and without parameters, which may hold one too."""
+        return self._url.set(query={}).render_as_string(hide_password=True)
 
     @property
     def backend(self) -> str:
@@ -59,7 +60,8 @@ class Database:
         if not file:
             return
         try:
-            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            # Predicates and reports name what is in the tables, so a folder that we make is closed to strangers.
+            Path(file).parent.mkdir(mode=0o770, parents=True, exist_ok=True)
         except OSError as error:
             raise HistoryError(
                 f"The folder of the history at {self.label} cannot be made: {error}.",
@@ -114,6 +116,21 @@ class Database:
             f"The history at {self.label} cannot be used: {said}.",
             hint="Check that its user may create and use tables, and that nobody has changed the replacewhere_ tables.",
         )
+
+
+def database_time(connection: Connection) -> datetime:
+    """What time it is for the database, UTC: one clock for all its users, however wrong theirs are.
+
+    The moment of asking, not of the transaction's beginning: a transaction may have waited for a lock since. SQLite is
+    no process of its own and has the clock of this one; only processes of one machine can share a file of it.
+    """
+    if connection.dialect.name == "sqlite":
+        return datetime.now(UTC)
+    if connection.dialect.name == "postgresql":
+        said = connection.execute(sa.text("SELECT clock_timestamp() AT TIME ZONE 'UTC'")).scalar_one()
+    else:
+        said = connection.execute(sa.text("SELECT UTC_TIMESTAMP(6)")).scalar_one()
+    return cast(datetime, said).replace(tzinfo=UTC)
 
 
 def with_driver(url: str | URL) -> URL:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,9 +10,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from airflow_provider_replacewhere.errors import HistoryRowError, RequestError, RunLostError
 from airflow_provider_replacewhere.flows.model import TableName
 from airflow_provider_replacewhere.planning.report import Failure, RunReport
 from airflow_provider_replacewhere.planning.request import Identity
+from airflow_provider_replacewhere.text import shown
 
 
 class EventKind(StrEnum):
@@ -25,6 +26,7 @@ class EventKind(StrEnum):
     STARTED = "started"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    LOST = "lost"
 
 
 class RunStatus(StrEnum):
@@ -33,6 +35,7 @@ class RunStatus(StrEnum):
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    LOST = "lost"
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,9 @@ class Event:
     :param definition_hash: what the query was
     :param token: identity of the write, as in the commit
     :param target_version: the target's Delta version after the run
-    :param error: of a failed run, as :meth:`~..errors.ReplaceWhereError.to_json` gives it
+    :param error: of a failed or lost run, as :meth:`~..errors.ReplaceWhereError.to_json` gives it
     :param report: of a successful run, the whole report as JSON
+    :param unreadable: why its error or report, which the ledger holds, cannot be read; None: both can
     """
 
     run_id: str
@@ -77,6 +81,7 @@ class Event:
     target_version: int | None = None
     error: Mapping[str, Any] | None = None
     report: Mapping[str, Any] | None = None
+    unreadable: str | None = None
 
     @classmethod
     def of_report(cls, report: RunReport, identity: Identity = Identity()) -> Event:
@@ -111,6 +116,11 @@ class Event:
             error=dict(failure.error),
         )
 
+    @classmethod
+    def of_lost(cls, run_id: str, flow: str, target: str, why: RunLostError, identity: Identity = Identity()) -> Event:
+        """Nobody will end the run any more."""
+        return cls(run_id=run_id, kind=EventKind.LOST, flow=flow, target=target, identity=identity, error=why.to_json())
+
 
 @dataclass(frozen=True)
 class Run:
@@ -132,14 +142,26 @@ class Run:
 
     @property
     def report(self) -> RunReport | None:
-        """What it did; None unless it succeeded."""
+        """What it did; None unless it succeeded.
+
+        :raises HistoryRowError: the ledger's row was changed by hand, or is damaged
+        """
         event = self._event(EventKind.SUCCEEDED)
-        return RunReport.from_json(event.report) if event and event.report else None
+        if event is None or (event.report is None and event.unreadable is None):
+            return None
+        if event.report is None:
+            raise unreadable_row(event.sequence, event.run_id, f"its report {event.unreadable}")
+        try:
+            return RunReport.from_json(event.report)
+        except RequestError as error:
+            raise unreadable_row(event.sequence, event.run_id, error.message) from error
 
     @property
     def error(self) -> Mapping[str, Any] | None:
-        """Why it failed, as JSON; None unless it failed."""
-        event = self._event(EventKind.FAILED) if self.status is RunStatus.FAILED else None
+        """Why it failed or how it was lost, as JSON; None unless it did."""
+        if self.status not in (RunStatus.FAILED, RunStatus.LOST):
+            return None
+        event = self._event(EventKind(self.status))
         return event.error if event else None
 
     @property
@@ -163,7 +185,25 @@ class Run:
             "finished_at": self.finished_at.isoformat() if self.finished_at else None,
             "report": dict(report.report) if report and report.report else None,
             "error": dict(self.error) if self.error else None,
+            **({"unreadable": unreadable} if (unreadable := self._unreadable) else {}),
         }
+
+    @property
+    def _unreadable(self) -> str | None:
+        return next((event.unreadable for event in self.events if event.unreadable), None)
+
+
+def unreadable_row(sequence: int, run_id: str, why: str) -> HistoryRowError:
+    """A row of the ledger's events that cannot be read, and what to do about it.
+
+    :param why: in words, as part of a sentence
+    """
+    return HistoryRowError(
+        f"Row {sequence} of the history, of the run {shown(run_id)}, cannot be read: {why.rstrip('.')}.",
+        hint=f"It was changed by hand, or is damaged. Delete the row with sequence {sequence} from "
+        "replacewhere_events: what then is not proven any more is recomputed, and the target's own log tells the next "
+        "run what was committed.",
+    )
 
 
 def fold(events: Iterable[Event]) -> list[Run]:
@@ -175,8 +215,9 @@ def fold(events: Iterable[Event]) -> list[Run]:
 
 def _run(events: tuple[Event, ...]) -> Run:
     kinds = {event.kind: event for event in events}
-    # A commit stays a commit, whatever became of the task that was to report it: success wins over failure.
-    end = kinds.get(EventKind.SUCCEEDED) or kinds.get(EventKind.FAILED)
+    # A commit stays a commit, whatever became of the task that was to report it: success wins over failure, and what
+    # the run said itself over what others thought of it.
+    end = kinds.get(EventKind.SUCCEEDED) or kinds.get(EventKind.FAILED) or kinds.get(EventKind.LOST)
     first = events[0]
     assert first.recorded_at is not None
     return Run(
@@ -191,12 +232,6 @@ def _run(events: tuple[Event, ...]) -> Run:
     )
 
 
-_NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
-
-
 def target_key(target: str) -> str:
     """What all spellings of one target have in common: no letter case (paths keep theirs), no needless backticks."""
-    parts = tuple(
-        quoted.replace("``", "`") if quoted else plain.strip() for quoted, plain in _NAME_PART.findall(target)
-    )
-    return str(TableName(TableName(parts).key))
+    return str(TableName(TableName.parse(target).key))

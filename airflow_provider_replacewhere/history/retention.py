@@ -18,7 +18,7 @@ class Outline:
     :param sequence: place of its first event in the ledger
     :param last_at: when its last event was recorded, UTC
     :param succeeded_as: place of its success in the ledger; None unless it succeeded
-    :param ended: whether it succeeded or failed
+    :param ended: whether it succeeded, failed or was lost
     """
 
     key: str

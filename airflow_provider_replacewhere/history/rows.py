@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_replacewhere.history.records import Event, target_key
+from airflow_provider_replacewhere.history.records import Event, target_key, unreadable_row
 from airflow_provider_replacewhere.planning.request import Identity
+from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import RowMapping
@@ -47,14 +48,23 @@ def row_of(event: Event, sequence: int, recorded_at: datetime) -> dict[str, Any]
 
 
 def event_of(row: RowMapping) -> Event:
-    """The event that was recorded."""
+    """The event that was recorded. Of one whose error or report cannot be read, the rest.
+
+    :raises HistoryRowError: nothing tells when it was recorded
+    """
+    try:
+        recorded_at = datetime.fromisoformat(row["recorded_at"])
+    except (TypeError, ValueError) as error:
+        raise unreadable_row(row["sequence"], row["run_id"], f"recorded_at is {row['recorded_at']!r}") from error
+    error_json, no_error = read_document(row["error"])
+    report_json, no_report = read_document(row["report"])
     return Event(
         run_id=row["run_id"],
         kind=row["kind"],
         flow=row["flow"],
         target=row["target"],
         sequence=row["sequence"],
-        recorded_at=datetime.fromisoformat(row["recorded_at"]),
+        recorded_at=recorded_at,
         identity=Identity(
             dag_id=row["dag_id"],
             dag_run_id=row["dag_run_id"],
@@ -71,9 +81,21 @@ def event_of(row: RowMapping) -> Event:
         definition_hash=row["definition_hash"],
         token=row["token"],
         target_version=row["target_version"],
-        error=json.loads(row["error"]) if row["error"] else None,
-        report=json.loads(row["report"]) if row["report"] else None,
+        error=error_json,
+        report=report_json,
+        unreadable=no_report or no_error,
     )
+
+
+def read_document(text: str | None) -> tuple[dict[str, Any] | None, str | None]:
+    """A JSON object that the ledger holds, or why the text is none: somebody may have changed it by hand."""
+    if not text:
+        return None, None
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        return None, f"is no JSON ({error})"
+    return (value, None) if isinstance(value, dict) else (None, f"is {shown(value)}, which is no JSON object")
 
 
 def to_text(value: Mapping[str, Any] | None) -> str | None:

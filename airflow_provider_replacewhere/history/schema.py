@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 # In their order. A constant, so that a ledger that is up to date is known to be so without importing Alembic.
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 
 LOCK_SECONDS = 120
 _POSTGRESQL_LOCK = 0x5245504C57484552  # "REPLWHER"

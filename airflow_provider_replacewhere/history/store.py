@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from airflow_provider_replacewhere.errors import RequestError
-from airflow_provider_replacewhere.history import schema
+from airflow_provider_replacewhere.history import lease_table
+from airflow_provider_replacewhere.history.appending import append
+from airflow_provider_replacewhere.history.base import worker_time
+from airflow_provider_replacewhere.history.counter import lock_counter
 from airflow_provider_replacewhere.history.coverage import KEEP_AFTER, keep_coverage, read_coverage
-from airflow_provider_replacewhere.history.database import Database
-from airflow_provider_replacewhere.history.records import Event, EventKind, Run, RunStatus, fold
+from airflow_provider_replacewhere.history.lease_store import LeaseStore
+from airflow_provider_replacewhere.history.lost import MOST_LOOKED_AT, given_up
+from airflow_provider_replacewhere.history.records import Event, EventKind, Run, RunStatus, fold, unreadable_row
 from airflow_provider_replacewhere.history.retention import Outline, forgettable
-from airflow_provider_replacewhere.history.rows import digest, event_of, row_of, target_digest, to_text
-from airflow_provider_replacewhere.history.tables import counter, events
+from airflow_provider_replacewhere.history.rows import digest, event_of, read_document, target_digest
+from airflow_provider_replacewhere.history.tables import events
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import Identity
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import URL, Connection
+    from sqlalchemy.engine import Connection
 
 # Databases limit the number of values in one statement.
 _DELETE_AT_ONCE = 500
 
 
-class HistoryStore:
+class HistoryStore(LeaseStore):
     """The ledger in a database: SQLite, PostgreSQL or MySQL.
 
     Opening it costs nothing. Its first use checks the schema and migrates it if need be. Every method raises
@@ -35,23 +38,9 @@ class HistoryStore:
     its schema cannot be used.
 
     :param url: SQLAlchemy URL, such as ``sqlite:////data/history.db`` or ``postgresql://user:password@host/database``
+    :param clock: what time it is, UTC, for leases; the database's own clock by default
     :raises RequestError: the URL is none, names a database that is not supported, or its driver is not installed
     """
-
-    def __init__(self, url: str | URL) -> None:
-        self._database = Database(url)
-        self._ready = False
-
-    @property
-    def url(self) -> str:
-        """Where the ledger is, without the password."""
-        return self._database.label
-
-    def migrate(self) -> None:
-        """Bring the schema to the newest version; nothing to do is no error. Safe in several processes at once."""
-        self._database.make_folder()
-        schema.migrate(self._database)
-        self._ready = True
 
     def started(
         self,
@@ -105,11 +94,12 @@ class HistoryStore:
         return self.append(Event.of_failure(failure, identity))
 
     def record_outcome(self, outcome: JobOutcome, identity: Identity = Identity()) -> None:
-        """Record all that one Spark application did, in one transaction. Dry runs' reports are passed over.
+        """Record all that one Spark application did and found, in one transaction. Dry runs' reports are passed over.
 
         :raises RequestError: one of the runs is recorded with another report
         """
         self.append(
+            *(Event.of_report(found.report, found.identity) for found in outcome.found),
             *(Event.of_report(report, identity) for report in outcome.reports if not report.dry_run),
             *(Event.of_failure(failure, identity) for failure in outcome.failures),
         )
@@ -122,12 +112,22 @@ class HistoryStore:
         """
         self._prepare()
         with self._database.writing() as connection:
-            sequence = _lock_counter(connection)
-            added = [event for event in new if not _is_recorded(connection, event)]
-            for number, event in enumerate(added, start=sequence + 1):
-                connection.execute(events.insert().values(row_of(event, number, _now())))
-            connection.execute(counter.update().values(last=sequence + len(added)))
-        return bool(added)
+            return append(connection, new)
+
+    def end_lost(self, target: str, identity: Identity = Identity()) -> bool:
+        """Record as lost those of a target's last runs that nobody will end any more; see :mod:`.lost`.
+
+        :param identity: the task that is about to run
+        :return: whether there were any
+        """
+        self._prepare()
+        with self._database.writing() as connection:
+            lock_counter(connection)
+            now = self._time(connection)
+            leased = {lease.run_id for lease in lease_table.live(connection, now, target, waiting=True)}
+            open_runs = _open_runs(connection, target_digest(target))
+            found = [given_up(run, identity, now, has_lease=run.run_id in leased) for run in open_runs]
+            return append(connection, [event for event in found if event is not None])
 
     def runs(
         self,
@@ -157,11 +157,11 @@ class HistoryStore:
         if before is not None:
             page = page.where(first.c.sequence < before)
         if status is not None:
-            succeeded, failed = (
-                sa.exists().where(of_same_run, other.c.kind == kind.value)
-                for kind in (EventKind.SUCCEEDED, EventKind.FAILED)
-            )
-            page = page.where(_is(status, succeeded, failed))
+            ended = {
+                kind: sa.exists().where(of_same_run, other.c.kind == kind.value)
+                for kind in (EventKind.SUCCEEDED, EventKind.FAILED, EventKind.LOST)
+            }
+            page = page.where(_is(status, ended))
         page = page.order_by(first.c.sequence.desc())
         return self._fold_of(page.limit(limit) if limit is not None else page)
 
@@ -170,10 +170,37 @@ class HistoryStore:
         found = self._fold_of(sa.select(events.c.run_key).where(events.c.run_key == digest(run_id)).distinct())
         return found[0] if found else None
 
+    def find(self, run: str | int) -> Run:
+        """One run.
+
+        :param run: its id, or its number: the place of its first event
+        :raises RequestError: there is no such run
+        """
+        if isinstance(run, str) and not run.isdecimal():
+            found = self.run(run)
+        else:
+            page = self.runs(before=int(run) + 1, limit=1)
+            found = page[0] if page and page[0].sequence == int(run) else None
+        if found is None:
+            hint = "List them with `replacewhere history`."
+            raise RequestError(f"The history at {self.url} has no run {run}.", hint=hint)
+        return found
+
+    def report_of(self, run: str | int) -> RunReport:
+        """The report of a run that ended well; see :meth:`find`.
+
+        :raises RequestError: there is no such run, or it did not end well
+        """
+        found = self.find(run)
+        if found.report is None:
+            raise RequestError(f"The run {run} of {found.flow} is {found.status}: it has no report.")
+        return found.report
+
     def last_successful(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target as spelled in the argument, the last successful run's report as JSON.
 
-        Targets that no run has filled yet are left out.
+        Targets that no run has filled yet are left out, and those of whose last report the ledger holds no readable
+        one: what is not known is recomputed.
 
         :param targets: None for all there are, each as its last run spelled it
         """
@@ -186,6 +213,43 @@ class HistoryStore:
                 return {report["target"]: report for report in every if report}
             found = {target: _last_report(connection, target_digest(target)) for target in targets}
         return {target: report for target, report in found.items() if report}
+
+    def recent_targets(self, limit: int) -> list[str]:
+        """The targets, as spelled, of so many successful runs, the newest: of their rows nothing else is read."""
+        self._prepare()
+        query = (
+            sa.select(events.c.target)
+            .where(events.c.kind == EventKind.SUCCEEDED.value)
+            .order_by(events.c.sequence.desc())
+            .limit(limit)
+        )
+        with self._database.reading() as connection:
+            return sorted(set(connection.execute(query).scalars()))
+
+    def reports_of(self, identity: Identity, targets: Iterable[str]) -> list[dict[str, Any]]:
+        """The reports, as JSON, of what one task of one Dag run did to some targets in all its tries, newest first."""
+        self._prepare()
+        of_task = [
+            column == value if value is not None else column.is_(None)
+            for column, value in (
+                (events.c.dag_id, identity.dag_id),
+                (events.c.dag_run_id, identity.dag_run_id),
+                (events.c.task_id, identity.task_id),
+                (events.c.map_index, identity.map_index),
+            )
+        ]
+        query = (
+            sa.select(events.c.report)
+            .where(
+                events.c.target_key.in_([target_digest(target) for target in targets]),
+                events.c.kind == EventKind.SUCCEEDED.value,
+                *of_task,
+            )
+            .order_by(events.c.sequence.desc())
+        )
+        with self._database.reading() as connection:
+            found = (_whole(report) for report in connection.execute(query).scalars())
+            return [report for report in found if report is not None]
 
     def coverage(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target, what its runs prove of it, as :class:`~..planning.coverage.Coverage` JSON.
@@ -203,7 +267,7 @@ class HistoryStore:
                     long[target_digest(target)] = known
         if long:
             with self._database.writing() as connection:
-                _lock_counter(connection)
+                lock_counter(connection)
                 for key, known in long.items():
                     keep_coverage(connection, key, known)
         return found
@@ -226,31 +290,15 @@ class HistoryStore:
             )
         self._prepare()
         with self._database.writing() as connection:
-            _lock_counter(connection)
+            lock_counter(connection)
             for (key,) in connection.execute(sa.select(events.c.target_key).distinct()).fetchall():
                 # What the forgotten runs prove is not forgotten.
                 keep_coverage(connection, key, read_coverage(connection, key)[0])
-            keys = sorted(forgettable(_outlines(connection), _now(), keep_days=keep_days, keep_runs=keep_runs))
+            keys = sorted(forgettable(_outlines(connection), worker_time(), keep_days=keep_days, keep_runs=keep_runs))
             for start in range(0, len(keys), _DELETE_AT_ONCE):
                 some = keys[start : start + _DELETE_AT_ONCE]
                 connection.execute(events.delete().where(events.c.run_key.in_(some)))
         return len(keys)
-
-    def schema_version(self) -> str | None:
-        """The version of the schema that is there; None where there is none. Does not migrate."""
-        self._database.make_folder()
-        with self._database.reading() as connection:
-            return schema.found_revision(connection, self._database.label)
-
-    def _prepare(self) -> None:
-        if self._ready:
-            return
-        self._database.make_folder()
-        with self._database.reading() as connection:
-            found = schema.found_revision(connection, self._database.label)
-        if found != schema.REVISIONS[-1]:
-            schema.migrate(self._database)
-        self._ready = True
 
     def _fold_of(self, run_keys: sa.Select[Any]) -> list[Run]:
         page = run_keys.subquery()
@@ -260,28 +308,8 @@ class HistoryStore:
             return fold([event_of(row) for row in rows])
 
 
-def _lock_counter(connection: Connection) -> int:
-    """The last sequence number; nobody else can take the next before this transaction ends."""
-    connection.execute(counter.update().values(last=counter.c.last))
-    return int(connection.execute(sa.select(counter.c.last)).scalar_one())
-
-
-def _is_recorded(connection: Connection, event: Event) -> bool:
-    """:raises RequestError: the run is recorded with another report"""
-    query = sa.select(events.c.report).where(events.c.run_key == digest(event.run_id), events.c.kind == event.kind)
-    found = connection.execute(query).first()
-    if found is None:
-        return False
-    if found.report != to_text(event.report):
-        raise RequestError(
-            f"The run {event.run_id} of {event.flow} is in the history with another report.",
-            hint="A run id names one run: give every try and every run its own.",
-        )
-    return True
-
-
 def _outlines(connection: Connection) -> list[Outline]:
-    ends = (EventKind.SUCCEEDED.value, EventKind.FAILED.value)
+    ends = (EventKind.SUCCEEDED.value, EventKind.FAILED.value, EventKind.LOST.value)
     succeeded_as = sa.case((events.c.kind == EventKind.SUCCEEDED.value, events.c.sequence))
     query = sa.select(
         events.c.run_key,
@@ -292,9 +320,20 @@ def _outlines(connection: Connection) -> list[Outline]:
         sa.func.max(sa.case((events.c.kind.in_(ends), 1), else_=0)),
     ).group_by(events.c.run_key)
     return [
-        Outline(key, target, sequence, datetime.fromisoformat(last_at), success, bool(ended))
+        Outline(key, target, sequence, _instant(sequence, last_at), success, bool(ended))
         for key, target, sequence, last_at, success, ended in connection.execute(query)
     ]
+
+
+def _instant(sequence: int, text: str) -> datetime:
+    """:raises HistoryRowError: it is none"""
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is not None:
+            return found
+    except (TypeError, ValueError):
+        pass
+    raise unreadable_row(sequence, "that begins there", f"recorded_at of one of its rows is {text!r}")
 
 
 def _last_report(connection: Connection, key: str) -> dict[str, Any] | None:
@@ -305,22 +344,42 @@ def _last_report(connection: Connection, key: str) -> dict[str, Any] | None:
         .order_by(events.c.sequence.desc())
         .limit(1)
     )
-    found = connection.execute(query).scalar()
-    return json.loads(found) if found else None
+    return _whole(connection.execute(query).scalar())
 
 
-def _is(
-    status: RunStatus | str, succeeded: sa.ColumnElement[bool], failed: sa.ColumnElement[bool]
-) -> sa.ColumnElement[bool]:
+def _whole(text: str | None) -> dict[str, Any] | None:
+    """A report as JSON; None where the row was changed by hand so that it is none: then nothing is known of its run."""
+    report, _ = read_document(text)
+    try:
+        if report is not None:
+            RunReport.from_json(report)
+        return report
+    except RequestError:
+        return None
+
+
+def _open_runs(connection: Connection, key: str) -> list[Event]:
+    """The starts of a target's newest runs that have no end."""
+    newest = (
+        sa.select(events)
+        .where(events.c.target_key == key, events.c.kind == EventKind.STARTED.value)
+        .order_by(events.c.sequence.desc())
+        .limit(MOST_LOOKED_AT)
+        .subquery()
+    )
+    has_more = sa.exists().where(events.c.run_key == newest.c.run_key, events.c.kind != EventKind.STARTED.value)
+    return [event_of(row) for row in connection.execute(sa.select(newest).where(~has_more)).mappings()]
+
+
+def _is(status: RunStatus | str, ended: Mapping[EventKind, sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
+    succeeded, failed, lost = (ended[kind] for kind in (EventKind.SUCCEEDED, EventKind.FAILED, EventKind.LOST))
     match status:
         case RunStatus.SUCCEEDED:
             return succeeded
         case RunStatus.FAILED:
             return failed & ~succeeded
+        case RunStatus.LOST:
+            return lost & ~failed & ~succeeded
         case RunStatus.RUNNING:
-            return ~failed & ~succeeded
+            return ~lost & ~failed & ~succeeded
     raise RequestError(f"The status is {status!r}.", hint=f"Valid are {', '.join(RunStatus)}.")
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

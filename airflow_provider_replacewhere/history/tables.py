@@ -74,4 +74,30 @@ counter = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("last", sa.BigInteger, nullable=False),
+    # Of leases: apart from `last`, so that the runs' numbers keep following one another.
+    sa.Column("fence", sa.BigInteger, nullable=False, server_default="0"),
+)
+
+# Leases and the places of those who wait for one; no two leases of one target overlap, expired or not. Rows come and
+# go, and are few: without a second index, statements that meet here lock one row each and cannot block one another
+# in a circle.
+leases = sa.Table(
+    f"{PREFIX}leases",
+    metadata,
+    sa.Column("fence", sa.BigInteger, primary_key=True, autoincrement=False),
+    digest_column("target_key"),
+    digest_column("run_key"),
+    sa.Column("state", sa.String(32), nullable=False),
+    sa.Column("acquired_at", sa.String(32), nullable=False),
+    sa.Column("renewed_at", sa.String(32), nullable=False),
+    sa.Column("expires_at", sa.String(32), nullable=False),
+    sa.Column("target", LongText, nullable=False),
+    sa.Column("flow", LongText, nullable=False),
+    sa.Column("run_id", LongText, nullable=False),
+    sa.Column("region", LongText, nullable=False),
+    sa.Column("dag_id", sa.String(250)),
+    sa.Column("dag_run_id", sa.String(250)),
+    sa.Column("task_id", sa.String(250)),
+    sa.Column("map_index", sa.Integer),
+    sa.Column("try_number", sa.Integer),
 )

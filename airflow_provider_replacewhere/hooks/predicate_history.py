@@ -21,15 +21,18 @@ from airflow_provider_replacewhere.get_provider_info import (
     PLACEHOLDERS,
     RELABELING,
 )
+from airflow_provider_replacewhere.planning.leasing import COMMIT_SECONDS, LEASE_SECONDS
 from airflow_provider_replacewhere.planning.request import Identity
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
     from sqlalchemy.engine import URL
 
+    from airflow_provider_replacewhere.history.leases import Claim, Conflict, Granted, Lease
     from airflow_provider_replacewhere.history.records import Run, RunStatus
     from airflow_provider_replacewhere.history.store import HistoryStore
     from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
+    from airflow_provider_replacewhere.predicates.region import Region
 
 DEFAULT_FILE = "history.db"
 
@@ -158,6 +161,10 @@ class PredicateHistoryHook(BaseHook):
         """Record all that one Spark application did; see :meth:`HistoryStore.record_outcome`."""
         self.store.record_outcome(outcome, identity)
 
+    def end_lost(self, target: str, identity: Identity = Identity()) -> bool:
+        """Record as lost what nobody will end any more; see :meth:`HistoryStore.end_lost`."""
+        return self.store.end_lost(target, identity)
+
     def runs(
         self,
         target: str | None = None,
@@ -177,13 +184,91 @@ class PredicateHistoryHook(BaseHook):
         """By target, the last successful run's report as JSON; see :meth:`HistoryStore.last_successful`."""
         return self.store.last_successful(targets)
 
+    def report_of(self, run: str | int) -> RunReport:
+        """The report of one run that ended well; see :meth:`HistoryStore.report_of`."""
+        return self.store.report_of(run)
+
+    def recent_targets(self, limit: int) -> list[str]:
+        """See :meth:`~..history.store.HistoryStore.recent_targets`."""
+        return self.store.recent_targets(limit)
+
+    def reports_of(self, identity: Identity, targets: Iterable[str]) -> list[dict[str, Any]]:
+        """See :meth:`~..history.store.HistoryStore.reports_of`."""
+        return self.store.reports_of(identity, targets)
+
     def coverage(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """By target, what its runs prove of it; see :meth:`~..history.store.HistoryStore.coverage`."""
         return self.store.coverage(targets)
 
+    def rebuild(self, tables: Iterable[str], *, root: str | None = None) -> dict[str, int]:
+        """Record what the tables' own logs tell of runs that the ledger does not know, as after it was lost.
+
+        Reads the logs from here, without Spark: tables by path, or by name below a root. For those of Spark's catalog
+        there is ``replacewhere rebuild``.
+
+        :param tables: as their flows name them
+        :param root: folder of the directory catalog
+        :return: by table, how many runs were found
+        :raises RequestError: a log cannot be read; nothing is recorded then
+        """
+        # Imported here because they bring the region algebra, which no Dag file needs.
+        from airflow_provider_replacewhere.flows.model import TableName
+        from airflow_provider_replacewhere.operators.lake import WorkerLake
+        from airflow_provider_replacewhere.planning.coverage import Coverage
+        from airflow_provider_replacewhere.planning.rebuild import rebuilt
+        from airflow_provider_replacewhere.planning.report import Found, JobOutcome
+        from airflow_provider_replacewhere.planning.table_log import InDoubtError
+
+        lake, found = WorkerLake(root, is_remote=False), {}
+        for table in tables:
+            name = TableName.parse(table)
+            known = self.coverage([table]).get(table)
+            try:
+                log = lake.log(lake.folder(name), str(name))
+                found[table] = rebuilt(log, Coverage.from_json(known) if known else Coverage()).runs
+            except InDoubtError as doubt:
+                raise RequestError(f"The runs of {table} cannot be told from its log: {doubt}.") from doubt
+        runs = tuple(Found(run.report, run.identity) for each in found.values() for run in each)
+        self.record_outcome(JobOutcome("rebuild", found=runs))
+        return {table: len(runs) for table, runs in found.items()}
+
     def prune(self, *, keep_days: float | None = None, keep_runs: int | None = None) -> int:
         """Remove old runs; see :meth:`HistoryStore.prune`."""
         return self.store.prune(keep_days=keep_days, keep_runs=keep_runs)
+
+    def acquire(
+        self, claims: Iterable[Claim], *, seconds: float = LEASE_SECONDS, queue_seconds: float = 0.0
+    ) -> Granted | Conflict:
+        """Take leases on all the claimed regions, or on none; see :meth:`HistoryStore.acquire`."""
+        return self.store.acquire(claims, seconds=seconds, queue_seconds=queue_seconds)
+
+    def withdraw(self, claims: Iterable[Claim]) -> None:
+        """Give up places among those who wait; see :meth:`HistoryStore.withdraw`."""
+        self.store.withdraw(claims)
+
+    def renew(self, lease: Lease, *, seconds: float = LEASE_SECONDS) -> Lease:
+        """The heartbeat; see :meth:`HistoryStore.renew`."""
+        return self.store.renew(lease, seconds=seconds)
+
+    def permit(self, lease: Lease, *, seconds: float = COMMIT_SECONDS) -> Lease:
+        """Permission to commit; see :meth:`HistoryStore.permit`."""
+        return self.store.permit(lease, seconds=seconds)
+
+    def narrow(self, lease: Lease, region: Region) -> Lease:
+        """Give up all of a lease but this region; see :meth:`HistoryStore.narrow`."""
+        return self.store.narrow(lease, region)
+
+    def release(self, lease: Lease) -> bool:
+        """Free a lease; see :meth:`HistoryStore.release`."""
+        return self.store.release(lease)
+
+    def break_lease(self, fence: int) -> Lease:
+        """Free a lease of somebody else; see :meth:`HistoryStore.break_lease`."""
+        return self.store.break_lease(fence)
+
+    def leases(self, target: str | None = None, *, waiting: bool = False) -> list[Lease]:
+        """The leases that are there; see :meth:`HistoryStore.leases`."""
+        return self.store.leases(target, waiting=waiting)
 
     def _database_url(self) -> URL:
         try:
@@ -210,6 +295,10 @@ def _connection_url(connection: Connection) -> URL:
             f"{name} has the type {connection.conn_type!r}.", hint=f"Make one of type {CONNECTION_TYPE!r}."
         )
     extras = connection.extra_dejson
+    if not isinstance(extras, dict):
+        raise RequestError(
+            f"{name} has extras that are no JSON object.", hint=f"Valid are {', '.join(CONNECTION_FIELDS)}."
+        )
     unknown = sorted(set(extras) - set(CONNECTION_FIELDS))
     if unknown:
         raise RequestError(

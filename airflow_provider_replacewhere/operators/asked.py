@@ -8,8 +8,11 @@ from typing import Any
 
 from airflow_provider_replacewhere.errors import PredicateError, RequestError
 from airflow_provider_replacewhere.operators.definition import Definition
-from airflow_provider_replacewhere.planning.request import Override
-from airflow_provider_replacewhere.text import Span
+from airflow_provider_replacewhere.planning.request import Override, Undo
+from airflow_provider_replacewhere.text import Span, shown
+
+# Of a predicate that a person types; what is longer keeps worker and driver busy for minutes.
+MOST_CHARACTERS = 50_000
 
 # "none" is what a template makes of a param without a value.
 _TRUTH = {"true": True, "false": False, "none": False, "": False}
@@ -24,6 +27,7 @@ class Asked:
     :param full_refresh: targets whose whole table is to be replaced
     :param dry_run: plan only
     :param only_stale: whether an override leaves alone what the ledger proves fresh
+    :param undo: the run that is to be undone, in place of flows to run
     """
 
     select: tuple[str, ...] = ()
@@ -31,6 +35,7 @@ class Asked:
     full_refresh: tuple[str, ...] = ()
     dry_run: bool = False
     only_stale: bool = False
+    undo: Undo | None = None
 
 
 def check_asked(asked: Asked, definition: Definition) -> None:
@@ -50,6 +55,7 @@ def check_asked(asked: Asked, definition: Definition) -> None:
                 hint="Give one; several ranges are joined with OR.",
             )
         seen.add(override.flow_name.lower())
+        check_text(f"The override of {shown(override.flow_name)}", override.predicate_override)
         predicate = parse(Span.of(override.predicate_override, f"override of {override.flow_name}"))
         if not columns_of(predicate):
             raise PredicateError(
@@ -87,6 +93,26 @@ def check_asked(asked: Asked, definition: Definition) -> None:
             )
 
 
+def check_text(what: str, text: str) -> None:
+    """Refuse a text that is no predicate of a person's, before it is taken apart.
+
+    :param what: the text in words, as an error begins
+    :raises PredicateError: it is too long, or is no text that can be written to a file or database
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise PredicateError(
+            f"{what} has {len(text)} characters; at most {MOST_CHARACTERS} are read.",
+            hint="Write ranges in place of single values, or backfill in several runs.",
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise PredicateError(
+            f"{what} holds half of a character at place {error.start + 1}: {shown(text)}.",
+            hint="Give the text as Unicode without lone surrogates.",
+        ) from error
+
+
 def full_refresh(value: Any, select: tuple[str, ...], definition: Definition) -> tuple[str, ...]:
     """The targets of a full refresh.
 
@@ -116,7 +142,7 @@ def names(what: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = _split(value)
     if not isinstance(value, Iterable) or isinstance(value, dict) or not all(isinstance(n, str) for n in value):
-        raise RequestError(f"{what} is {value!r}.", hint="Give a list of table names.")
+        raise RequestError(f"{what} is {shown(value)}.", hint="Give a list of table names.")
     return tuple(name.strip() for name in value if name.strip())
 
 
@@ -130,7 +156,7 @@ def truth(what: str, value: Any) -> bool:
     text = str(value).strip().lower()
     if text in _TRUTH:
         return _TRUTH[text]
-    raise RequestError(f"{what} is {value!r}.", hint="Valid are true and false.")
+    raise RequestError(f"{what} is {shown(value)}.", hint="Valid are true and false.")
 
 
 def _split(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from airflow_provider_replacewhere.operators.asked import Asked
 from airflow_provider_replacewhere.operators.backfill_request import FIELDS, read_backfill
 from airflow_provider_replacewhere.operators.definition import Definition
 from airflow_provider_replacewhere.operators.replace_where import ReplaceWhereOperator
+from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -112,7 +113,7 @@ def _one(name: str, argument: Any, conf: Any, param: Any) -> Any:
         return param if _is_left_out(conf) else conf
     if not _is_left_out(conf) and str(conf) != str(argument):
         raise RequestError(
-            f"{name} was given as {conf!r}, but this Dag fixes it to {argument!r}.",
+            f"{name} was given as {shown(conf)}, but this Dag fixes it to {shown(argument)}.",
             hint=f"Trigger the Dag without {name}, or let its author leave that argument to the params.",
         )
     return argument

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.errors import RequestError
-from airflow_provider_replacewhere.operators.asked import Asked, full_refresh, names, truth
+from airflow_provider_replacewhere.operators.asked import Asked, check_text, full_refresh, names, truth
 from airflow_provider_replacewhere.operators.definition import Definition
 from airflow_provider_replacewhere.planning.bounds import Bounds
 from airflow_provider_replacewhere.planning.request import Override
+from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.flows.model import Flow, Refresh
@@ -75,7 +76,7 @@ def _overrides(value: Any) -> tuple[Override, ...]:
     if isinstance(entries, Mapping):
         entries = [entries]
     if not isinstance(entries, list | tuple):
-        raise RequestError(f"overrides is {value!r}.", hint=_OVERRIDES_FORM)
+        raise RequestError(f"overrides is {shown(value)}.", hint=_OVERRIDES_FORM)
     return tuple(_override(entry) for entry in entries)
 
 
@@ -87,7 +88,7 @@ _OVERRIDES_FORM = (
 def _override(entry: Any) -> Override:
     parts = ("flow_name", "predicate_override")
     if not isinstance(entry, Mapping) or set(entry) != set(parts) or not all(isinstance(entry[p], str) for p in parts):
-        raise RequestError(f"One of the overrides is {entry!r}.", hint=_OVERRIDES_FORM)
+        raise RequestError(f"One of the overrides is {shown(entry)}.", hint=_OVERRIDES_FORM)
     return Override(entry["flow_name"].strip(), entry["predicate_override"])
 
 
@@ -95,7 +96,7 @@ def _of_bounds(values: Mapping[str, Any], asked: Asked, definition: Definition) 
     equals = values["equals"] or {}
     equals = _from_json("equals", equals) if isinstance(equals, str) else equals
     if not isinstance(equals, Mapping):
-        raise RequestError(f"equals is {equals!r}.", hint='Give values by column, such as {"city": "Basel"}.')
+        raise RequestError(f"equals is {shown(equals)}.", hint='Give values by column, such as {"city": "Basel"}.')
     start, end = _given(values["start"]), _given(values["end"])
     predicate = Bounds(
         column=values["column"] or None if start is not None or end is not None else None,
@@ -133,6 +134,7 @@ def _of_statement(statement: str, asked: Asked, definition: Definition) -> Asked
         raise RequestError(
             "Both a statement and refresh_selection are given.", hint="The statement names its tables itself."
         )
+    check_text("The statement", statement)
     pipeline = parse_sql(statement, "statement")
     if pipeline.flows or pipeline.views or pipeline.tables or pipeline.settings or not pipeline.refreshes:
         raise RequestError(
@@ -180,4 +182,4 @@ def _from_json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise RequestError(f"{name} is {text!r}, which is no JSON.", hint=f"{error}.") from error
+        raise RequestError(f"{name} is {shown(text)}, which is no JSON.", hint=f"{error}.") from error

@@ -13,11 +13,19 @@ from urllib.parse import urlsplit, urlunsplit
 
 from airflow_provider_replacewhere.errors import RequestError, SubmitError
 from airflow_provider_replacewhere.operators.cluster import Cluster
+from airflow_provider_replacewhere.planning.questions import MOST_BYTES
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import RunRequest
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import ObjectStoragePath
+
+
+MOST_OUTCOME_BYTES = 128 * 1024 * 1024
+"""Of an outcome. That of a run has some thousand bytes for each flow, and as many for each commit that was found in a
+target's log; what is much larger would only fill this worker's memory."""
+
+_NOBODY_ELSE = "Let nobody but the driver write where {} is."
 
 
 @dataclass(frozen=True)
@@ -36,25 +44,66 @@ class Exchange:
     report_uri: str
 
     @property
+    def questions_uri(self) -> str:
+        """The folder in which the driver asks this worker, as the driver reaches it."""
+        return f"{self.report_uri.rpartition('/')[0]}/questions"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether worker and driver meet in a folder."""
+        return _is_local(self.place)
+
+    def read(self, name: str) -> str | None:
+        """A question of the driver; None where there is none (yet). See :class:`.answering.Letters`.
+
+        :raises RequestError: it is too large to be one
+        """
+        try:
+            text = _read(self._letter(name), MOST_BYTES)
+        except FileNotFoundError:
+            return None
+        if text is None:
+            raise RequestError(
+                f"The driver's question {name} has more than {MOST_BYTES} bytes.", hint=_NOBODY_ELSE.format(self.place)
+            )
+        return text
+
+    def write(self, name: str, text: str) -> None:
+        """An answer to the driver."""
+        letter = self._letter(name)
+        if not isinstance(letter, Path):
+            letter.write_text(text, encoding="utf-8")  # an object is there whole or not at all
+            return
+        beside = letter.with_name(f".{letter.name}")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(letter)
+
+    def _letter(self, name: str) -> Path | ObjectStoragePath:
+        place = f"{self.place.rpartition('/')[0]}/questions/{name}"
+        return _local(place) if self.is_local else _remote(place)
+
+    @property
     def request_file(self) -> Path:
         return self.folder / f"replacewhere-request-{self.run_id}.json"
 
     def put(self, request: RunRequest) -> None:
         """Write the request to the local file that ``--files`` sends."""
+        self.request_file.touch(mode=0o600)  # it holds predicates and queries, whatever becomes of its folder
         self.request_file.write_text(request.to_json(), encoding="utf-8")
 
     def outcome(self) -> JobOutcome:
         """What the driver wrote.
 
         :raises SubmitError: nothing is there, it is cut off, or it cannot be reached
-        :raises RequestError: it is of another version, or of another application
+        :raises RequestError: it is of another version, of another application, or too large to be an outcome
         """
         text = self._read()
         try:
             json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SubmitError(
-                f"The outcome of the Spark application at {self.place} is cut off after {len(text)} characters.",
+                f"The outcome of the Spark application at {self.place} is no JSON document, or is cut off after "
+                f"{len(text)} characters.",
                 hint="The driver ended while it wrote it. A commit that it had made says so in its own metadata"
                 " (DESCRIBE HISTORY, userMetadata). The next try runs the flows again.",
             ) from error
@@ -62,7 +111,7 @@ class Exchange:
         if outcome.run_id != self.run_id:
             raise RequestError(
                 f"The outcome at {self.place} belongs to the application {outcome.run_id}, not to {self.run_id}.",
-                hint="Let nothing else write below the exchange place.",
+                hint=_NOBODY_ELSE.format(self.place),
             )
         return outcome
 
@@ -73,13 +122,11 @@ class Exchange:
             shutil.rmtree(_local(self.place).parent, ignore_errors=True)
             return
         with suppress(Exception):  # whatever a store's client raises
-            _remote(self.place).unlink(missing_ok=True)
+            _remote(self.place).parent.rmdir(recursive=True)
 
     def _read(self) -> str:
         try:
-            if _is_local(self.place):
-                return _local(self.place).read_text(encoding="utf-8")
-            return str(_remote(self.place).read_text())
+            text = _read(_local(self.place) if self.is_local else _remote(self.place), MOST_OUTCOME_BYTES)
         except FileNotFoundError as error:
             raise SubmitError(
                 f"The Spark application ended without an outcome at {self.place}.",
@@ -91,6 +138,13 @@ class Exchange:
                 f"The outcome of the Spark application at {self.place} cannot be read: {error}",
                 hint="Check that this worker has the provider and the credentials for that place.",
             ) from error
+        if text is None:
+            raise RequestError(
+                f"The outcome at {self.place} has more than {MOST_OUTCOME_BYTES} bytes, which is no outcome of a run.",
+                hint=_NOBODY_ELSE.format(self.place)
+                + " What was committed says so in its own metadata (DESCRIBE HISTORY, userMetadata).",
+            )
+        return text
 
     @property
     def _shared(self) -> bool:
@@ -136,6 +190,13 @@ def _without_connection(place: str) -> str:
 
 def _is_local(place: str) -> bool:
     return "://" not in place or place.startswith("file://")
+
+
+def _read(place: Path | ObjectStoragePath, most: int) -> str | None:
+    """The text of a file; None where it has more bytes than may be."""
+    with place.open("rb") as file:
+        content: bytes = file.read(most + 1)
+    return None if len(content) > most else content.decode("utf-8")
 
 
 def _local(place: str) -> Path:

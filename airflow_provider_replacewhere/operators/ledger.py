@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_replacewhere.errors import HistoryError, ReplaceWhereError, SubmitError
+from airflow_provider_replacewhere.errors import HistoryError, HistorySchemaError, ReplaceWhereError, SubmitError
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
@@ -44,9 +44,14 @@ class Ledger:
         """What the driver plans with."""
         targets = list(definition.targets)
         if not definition.is_complete:
-            recent = self._hook.runs(status="succeeded", limit=RECENT_RUNS)
-            targets += sorted({run.target for run in recent} - set(targets))
+            targets += [name for name in self._hook.recent_targets(RECENT_RUNS) if name not in targets]
         return Slice(self._hook.last_successful(targets), self._hook.coverage(targets))
+
+    def earlier(self, definition: Definition) -> tuple[Mapping[str, Any], ...]:
+        """The reports of earlier tries of this task."""
+        if self.identity.try_number is None or self.identity.try_number < 2:
+            return ()
+        return tuple(self._hook.reports_of(self.identity, definition.targets))
 
     @contextmanager
     def running(self, request: RunRequest, definition: Definition) -> Iterator[None]:
@@ -56,6 +61,7 @@ class Ledger:
         """
         if not request.dry_run:
             for flow in definition.selected(request.select) or ():
+                self._hook.end_lost(str(flow.target), self.identity)
                 self._start(request, flow)
         try:
             yield
@@ -96,6 +102,6 @@ class Ledger:
                 run.flow, run.target, run_id, reason.to_json(), run.started_at, datetime.now(UTC).isoformat()
             )
             # The error that ended the task is the one to see, also where the ledger cannot be reached any more.
-            with suppress(HistoryError):
+            with suppress(HistoryError, HistorySchemaError):
                 self._hook.failed(ended, self.identity)
             del self._open[run_id]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -16,6 +17,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_provider_replacewhere.errors import ReplaceWhereError, SubmitError
 from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
 from airflow_provider_replacewhere.operators import summary
+from airflow_provider_replacewhere.operators.answering import Stop, answering
 from airflow_provider_replacewhere.operators.asked import Asked, check_asked, full_refresh, names, truth
 from airflow_provider_replacewhere.operators.cluster import Cluster, check_spark_binary, cluster_of, with_delta
 from airflow_provider_replacewhere.operators.definition import Definition, PathLike, define
@@ -25,6 +27,8 @@ from airflow_provider_replacewhere.operators.ledger import Ledger
 from airflow_provider_replacewhere.operators.package import code_package
 from airflow_provider_replacewhere.operators.package import fingerprint as package_fingerprint
 from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
+from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS, check_on_overlap
+from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
@@ -71,6 +75,14 @@ class ReplaceWhereOperator(SparkSubmitOperator):
     :param allow_missing_columns: whether a column that the query does not give may be filled with NULL
     :param skip_unchanged: whether to leave out the part of what would be replaced in which the target holds the query's
         rows already; costs a comparison of the two
+    :param max_deleted_rows: refuse a run that would delete more rows of a target, those counted that are put back
+    :param max_deleted_fraction: refuse one that would delete a larger share of a target's rows, from 0 to 1
+    :param max_window_days: refuse a window that reaches over more days
+    :param on_empty: where the query gives no row for what is to be replaced: ``replace`` empties it, ``fail`` refuses,
+        ``skip`` leaves it as it is
+    :param on_overlap: where another run is writing a part of a run's window: ``wait`` for it, ``fail``, so that the
+        task's retries decide, or ``skip`` the flow
+    :param wait_seconds: how long to wait at most
     :param root: folder of the directory catalog: tables are Delta folders below it, by name. By default names are
         resolved by Spark's catalog. (templated)
     :param exchange: a folder that driver and worker both reach, for the outcome; needed with deploy mode ``cluster``.
@@ -121,6 +133,12 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         refresh_policy: str = "auto",
         allow_missing_columns: bool = False,
         skip_unchanged: bool = False,
+        max_deleted_rows: int | None = None,
+        max_deleted_fraction: float | None = None,
+        max_window_days: float | None = None,
+        on_empty: str = "replace",
+        on_overlap: str = "wait",
+        wait_seconds: float = WAIT_SECONDS,
         root: str | None = None,
         exchange: str | None = None,
         history_conn_id: str = PredicateHistoryHook.default_conn_name,
@@ -150,6 +168,12 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.refresh_policy = refresh_policy
         self.allow_missing_columns = allow_missing_columns
         self.skip_unchanged = skip_unchanged
+        self.max_deleted_rows = max_deleted_rows
+        self.max_deleted_fraction = max_deleted_fraction
+        self.max_window_days = max_window_days
+        self.on_empty = on_empty
+        self.on_overlap = on_overlap
+        self.wait_seconds = wait_seconds
         self.root = root
         self.exchange = exchange
         self.history_conn_id = history_conn_id
@@ -165,6 +189,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         :return: the summary of the run, plain JSON
         """
         with _as_airflow_errors():
+            check_on_overlap(self.on_overlap)
             cluster = self._find_cluster()
             definition = self._read_definition(context)
             asked = self._read_asked(definition, context)
@@ -247,10 +272,23 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             dry_run=asked.dry_run,
             only_stale=asked.only_stale,
             fingerprint=self._fingerprint(definition),
+            logical_run=_logical_run(context),
+            earlier=ledger.earlier(definition),
+            undo=asked.undo,
+            questions_uri=exchange.questions_uri,
+            wait_seconds=self.wait_seconds,
+            limits=Limits(
+                max_deleted_rows=self.max_deleted_rows,
+                max_deleted_fraction=self.max_deleted_fraction,
+                max_window_days=self.max_window_days,
+                on_empty=self.on_empty,
+            ),
         )
 
     def _look(self, request: RunRequest, cluster: Cluster) -> JobOutcome | None:
         """The outcome of a run that has nothing to do; None where Spark is needed, if only to tell."""
+        if request.undo is not None:
+            return None
         # Imported here because it brings the planner, which no Dag file needs.
         from airflow_provider_replacewhere.operators.lake import WorkerLake
         from airflow_provider_replacewhere.planning.quick_look import quick_look
@@ -297,6 +335,9 @@ class ReplaceWhereOperator(SparkSubmitOperator):
     def _run_application(
         self, context: Context, exchange: Exchange, request: RunRequest, definition: Definition
     ) -> JobOutcome:
+        # Imported here because it brings the region algebra, which no Dag file needs.
+        from airflow_provider_replacewhere.history.keeping import LedgerLeases
+
         code = code_package()
         exchange.put(request)
         self.application = str(code.application)
@@ -305,7 +346,17 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.conf = with_delta(self.conf, self.properties_file)
         self._sent = (exchange.request_file, code.archive)
         self._hook = None
-        failure = self._submit(context)
+        stop = Stop()
+        leases = LedgerLeases(
+            PredicateHistoryHook(self.history_conn_id),
+            request.identity,
+            self.on_overlap,
+            self.wait_seconds,
+            sleep=stop.sleep,
+            on_lost=lambda _: self.on_kill(),
+        )
+        with answering(exchange, leases, stop, poll_seconds=0.1 if exchange.is_local else 2.0):
+            failure = self._submit(context)
         try:
             outcome = exchange.outcome()
         except SubmitError as missing:
@@ -378,6 +429,18 @@ def _as_airflow_errors() -> Iterator[None]:
 def _identity(context: Context) -> Identity:
     ti = context["ti"]
     return Identity(ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.try_number)
+
+
+def _logical_run(context: Context) -> str:
+    """What all tries of one task's run have in common; who clears the task, or runs its Dag again, asks for another.
+
+    Clearing raises the number of tries that are allowed at most, which a retry does not. A Dag run that was deleted and
+    made again has the same id, but begins at another time.
+    """
+    ti: Any = context["ti"]
+    began = getattr(context.get("dag_run"), "start_date", None)
+    parts = (ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.max_tries, began and began.isoformat())
+    return json.dumps(parts)
 
 
 def _folders(context: Context) -> list[str]:

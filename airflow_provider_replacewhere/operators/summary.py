@@ -8,12 +8,14 @@ from typing import Any
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.planning.words import impact, plain, why
+from airflow_provider_replacewhere.text import printable
 
 HEADLINES = {
     Mode.NO_OP: "nothing to do",
     Mode.INCREMENTAL: "replaced the stale part of its window",
     Mode.FULL_RECOMPUTE: "replaced its window",
     Mode.FULL_REFRESH: "replaced the whole table",
+    Mode.UNDO: "put back what a run had replaced",
 }
 
 
@@ -25,7 +27,10 @@ def request_lines(request: RunRequest, master: str) -> list[str]:
         f"{'Planning' if request.dry_run else 'Running'} {what} from {sources} on {master}",
         f"  as of          {request.as_of.isoformat()} ({request.time_zone})",
     ]
-    lines += [f"  override       {o.flow_name}: {o.predicate_override}" for o in request.overrides]
+    lines += [f"  override       {o.flow_name}: {printable(o.predicate_override)}" for o in request.overrides]
+    if request.undo is not None:
+        forced = ", forced" if request.undo.force else ""
+        lines.append(f"  undo           {request.undo.report['run_id']}{forced}")
     if request.full_refresh:
         lines.append(f"  full refresh   {', '.join(request.full_refresh)}")
     return lines
@@ -37,6 +42,8 @@ def report_lines(report: RunReport) -> list[str]:
     if report.dry_run and report.replaced is not None:
         headline = f"would have {headline}"
     lines = [f"{report.target}: {headline} ({report.mode})"]
+    if report.adopted is not None:
+        lines.append(f"  adopted        the commit of an earlier try, {report.adopted}: nothing was written again")
     lines.append(f"  why            {', '.join(why(report))}")
     lines.append(f"  window         {plain(report.window)}{'  (override)' if report.override else ''}")
     if report.replaced is not None and report.replaced != report.window:

@@ -13,8 +13,10 @@ from decimal import Decimal
 from typing import Any
 
 from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.text import shown
 
 Value = str | int | float | Decimal | bool | date | datetime | None
+_MOST_DIGITS = 40
 COLUMN_TYPES = ("date", "timestamp", "timestamp_ntz", "number", "string")
 
 
@@ -73,12 +75,12 @@ class Bounds:
             return None
         kind = self.column_type
         if kind is not None and kind not in COLUMN_TYPES:
-            raise RequestError(f"column_type is {kind!r}.", hint=f"Valid are {', '.join(COLUMN_TYPES)}.")
+            raise RequestError(f"column_type is {shown(kind)}.", hint=f"Valid are {', '.join(COLUMN_TYPES)}.")
         try:
             return _as(kind, value) if kind else _as_it_looks(value)
         except (ValueError, TypeError, ArithmeticError) as error:
             raise RequestError(
-                f"{bound} is {value!r}, which is no {kind or 'value for a range'}.",
+                f"{bound} is {shown(value)}, which is no {kind or 'value for a range'}.",
                 hint="Dates are written 2026-01-31, timestamps 2026-01-31T06:00:00+00:00, numbers 12.5.",
             ) from error
 
@@ -103,7 +105,7 @@ def literal(value: Value) -> str:
     if isinstance(value, date):
         return f"DATE '{value.isoformat()}'"
     if isinstance(value, float) and not math.isfinite(value):
-        raise RequestError(f"{value!r} is no number that a bound can have.", hint="Give a finite number.")
+        raise RequestError(f"{shown(value)} is no number that a bound can have.", hint="Give a finite number.")
     if isinstance(value, float):
         # As a decimal where that can hold it: against a DECIMAL column a double is compared with rounding.
         return f"{Decimal(repr(value)):f}" if 1e-18 <= abs(value) < 1e18 else f"{value!r}D"
@@ -112,13 +114,15 @@ def literal(value: Value) -> str:
     if isinstance(value, str):
         # Not a doubled quote: before Spark 4 that is the end of one string and the start of the next.
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    raise RequestError(f"{value!r} ({type(value).__name__}) cannot be a bound.", hint="Give text, a number or a date.")
+    raise RequestError(
+        f"{shown(value)} ({type(value).__name__}) cannot be a bound.", hint="Give text, a number or a date."
+    )
 
 
 def quoted(column: str) -> str:
     """A column's name in backticks: whatever it holds, it stays one name."""
     if not str(column).strip():
-        raise RequestError(f"{column!r} is no name of a column.", hint="Give the name of a column of the target.")
+        raise RequestError(f"{shown(column)} is no name of a column.", hint="Give the name of a column of the target.")
     return "`" + str(column).strip().replace("`", "``") + "`"
 
 
@@ -161,7 +165,8 @@ def _date(value: Value) -> date:
 
 def _number(text: str) -> int | Decimal:
     number = Decimal(text.strip())
-    if not number.is_finite():
+    # Longer ones are no DECIMAL of Spark's, and 1e999999999 would be written out.
+    if not number.is_finite() or len(text) > _MOST_DIGITS or abs(number.adjusted()) > _MOST_DIGITS:
         raise ValueError(text)
     return int(number) if number == number.to_integral_value() and "." not in text else number
 
@@ -171,7 +176,7 @@ def _check_order(column: str, start: Value, end: Value) -> None:
         is_empty = not start < end  # type: ignore[operator]
     except TypeError as error:
         raise RequestError(
-            f"start ({start!r}) and end ({end!r}) are of different kinds.",
+            f"start ({shown(start)}) and end ({shown(end)}) are of different kinds.",
             hint="Give both as dates, both as timestamps with an offset, or both as numbers.",
         ) from error
     if is_empty:

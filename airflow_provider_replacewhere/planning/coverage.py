@@ -30,6 +30,13 @@ class Pin:
     def to_json(self) -> dict[str, Any]:
         return {"version": self.version, "table_id": self.table_id}
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Pin:
+        pin = cls(**value)
+        _require("version", pin.version, int)
+        _require("table_id", pin.table_id, str, type(None))
+        return pin
+
 
 @dataclass(frozen=True)
 class Fragment:
@@ -50,10 +57,13 @@ class Fragment:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Fragment:
+        """:raises (LookupError, TypeError, ValueError, AttributeError, PredicateError): it is none"""
+        _require("definition_hash", value["definition_hash"], str)
+        _require("run_id", value["run_id"], str)
         return cls(
             region=Region.from_json(value["region"]),
             definition_hash=value["definition_hash"],
-            sources={name: Pin(**pin) for name, pin in value["sources"].items()},
+            sources={name: Pin.from_json(pin) for name, pin in value["sources"].items()},
             run_id=value["run_id"],
         )
 
@@ -101,12 +111,20 @@ class Entry:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Entry:
+        """:raises (LookupError, TypeError, ValueError, AttributeError, PredicateError): it is none"""
+        _require("proves", value["proves"], bool)
+        _require("whole", value["whole"], bool)
+        _require("definition_hash", value["definition_hash"], str)
+        _require("run_id", value["run_id"], str)
+        _require("target_version", value["target_version"], int)
+        _require("target_id", value["target_id"], str, type(None))
+        _require("since", value["since"], int, type(None))
         return cls(
             **{
                 **value,
                 "region": _from_json(value["region"]),
                 "bound": _from_json(value["bound"]),
-                "sources": {name: Pin(**pin) for name, pin in value["sources"].items()},
+                "sources": {name: Pin.from_json(pin) for name, pin in value["sources"].items()},
                 "foreign": tuple(_from_json(region) for region in value["foreign"]),
             }
         )
@@ -143,7 +161,9 @@ class Coverage:
         fragments = known.without([touched]).fragments
         if entry.region is not None and entry.proves and not entry.region.is_empty:
             proven = entry.region.subset(MOST_RANGES_OF_ONE)
-            fragments = _joined(fragments, Fragment(proven, entry.definition_hash, dict(entry.sources), entry.run_id))
+            if not proven.is_empty:
+                new = Fragment(proven, entry.definition_hash, dict(entry.sources), entry.run_id)
+                fragments = _joined(fragments, new)
         return Coverage(
             fragments=_newest(fragments),
             target_id=entry.target_id,
@@ -170,7 +190,7 @@ class Coverage:
         return tuple(
             fragment
             for fragment in self.fragments
-            if not fragment.region.is_apart(window) and _same_types(fragment.region, window)
+            if not fragment.region.is_apart(window) and fragment.region.has_types_of(window)
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -183,6 +203,10 @@ class Coverage:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Coverage:
+        """:raises (LookupError, TypeError, ValueError, AttributeError, PredicateError): it is none"""
+        _require("target_id", value["target_id"], str, type(None))
+        _require("target_version", value["target_version"], int, type(None))
+        _require("sequence", value["sequence"], int)
         return cls(**{**value, "fragments": tuple(Fragment.from_json(f) for f in value["fragments"])})
 
 
@@ -199,7 +223,7 @@ def _uncovered(fragments: Iterable[Fragment], region: Region) -> Iterable[Fragme
         if fragment.region.is_apart(region):
             yield fragment
             continue
-        if not _same_types(fragment.region, region):
+        if not fragment.region.has_types_of(region):
             continue  # a column has another type now: nothing is known of the rows that the fragment spoke of
         rest = fragment.region.subtract(region)
         if not rest.is_empty:
@@ -216,7 +240,7 @@ def _joined(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Fragment, .
             fragment.definition_hash == new.definition_hash
             and fragment.sources == new.sources
             and fragment.region.size + new.region.size <= MOST_RANGES_OF_ONE // 5
-            and _same_types(fragment.region, new.region)
+            and fragment.region.has_types_of(new.region)
         ):
             together = replace(new, region=fragment.region.union(new.region))
             return (*fragments[:number], *fragments[number + 1 :], together)
@@ -232,9 +256,13 @@ def _newest(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
     return kept
 
 
-def _same_types(one: Region, other: Region) -> bool:
-    types = {path: values.domain for box in one.boxes for path, values in box.sides}
-    return all(types.get(path, values.domain) == values.domain for box in other.boxes for path, values in box.sides)
+def _require(name: str, value: Any, *types: type) -> None:
+    """Coverage that was changed by hand, or comes from elsewhere, must not be taken for more than it says.
+
+    :raises TypeError: the value is of none of these types; True and False are no numbers
+    """
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        raise TypeError(f"{name} is {value!r}")
 
 
 def _to_json(region: Region | None) -> Any:

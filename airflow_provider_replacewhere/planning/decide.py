@@ -19,6 +19,8 @@ MOST_RANGES = 200
 class Reason(StrEnum):
     """Why a run recomputes what it does, in the words of the original where it has one."""
 
+    REGION_HELD_SKIPPED = "REGION_HELD_SKIPPED"
+    EMPTY_RESULT_SKIPPED = "EMPTY_RESULT_SKIPPED"
     FULL_REFRESH_REQUESTED = "FULL_REFRESH_REQUESTED"
     FULL_RECOMPUTE_REQUESTED = "FULL_RECOMPUTE_REQUESTED"
     FIRST_REFRESH = "FIRST_REFRESH"

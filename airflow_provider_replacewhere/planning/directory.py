@@ -6,6 +6,10 @@ import re
 
 from airflow_provider_replacewhere.errors import DefinitionError
 from airflow_provider_replacewhere.flows.model import TableName
+from airflow_provider_replacewhere.text import shown
+
+# Of a folder, in bytes, in nearly all file systems.
+_LONGEST_NAME = 255
 
 
 def folder_parts(name: TableName) -> tuple[str, ...] | None:
@@ -13,14 +17,16 @@ def folder_parts(name: TableName) -> tuple[str, ...] | None:
 
     Names of more than two parts cannot, and neither can files named by their format, as in parquet.`/path`.
 
-    :raises DefinitionError: a part of the name would lead out of the root
+    :raises DefinitionError: a part of the name would lead out of the root, or is no folder's name
     """
     if len(name.parts) > 2 or (len(name.parts) == 2 and "/" in name.parts[1]):
         return None
     for part in name.parts:
-        if part in ("", ".", "..") or "/" in part or "\\" in part or part.startswith(("_", ".")):
+        leads_out = part in ("", ".", "..") or "/" in part or "\\" in part or part.startswith(("_", "."))
+        if leads_out or not part.isprintable() or len(part.encode(errors="replace")) > _LONGEST_NAME:
             raise DefinitionError(
-                f"{part!r} in the table name {name} cannot be a folder's name in the directory catalog.",
+                f"{shown(part)} in the table name {shown(str(name))} cannot be a folder's name in the directory "
+                "catalog.",
                 hint="Name tables with letters, digits and underscores, not starting with an underscore; to read a "
                 "folder elsewhere write delta.`/path`.",
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -31,7 +30,14 @@ def planned(
     :param target: ``table_id`` and ``path`` of a target that exists
     """
     run_id = f"{request.run_id}/{flow.name}"
-    known = {"table_name": str(flow.target), "version": facts.target_version, "exists": facts.target_exists}
+    known = {
+        "table_name": str(flow.target),
+        "version": facts.target_version,
+        "exists": facts.target_exists,
+        "commits_of_others": None
+        if facts.foreign is None
+        else [{"version": change.version, "operation": change.operation} for change in facts.foreign],
+    }
     return RunReport(
         flow=flow.name,
         target=str(flow.target),
@@ -53,7 +59,7 @@ def planned(
         rows_unchanged=None,
         bytes_written=None,
         planning_information=planning_information(decision, sources, {**known, **target}),
-        token=hashlib.sha256("\0".join((run_id, facts.window, facts.definition_hash)).encode()).hexdigest(),
+        token=request.token(flow.name, facts.window, facts.definition_hash),
         started_at=started,
         finished_at=datetime.now(UTC).isoformat(),
         evaluated=facts.evaluated,

@@ -25,7 +25,7 @@ from airflow_provider_replacewhere.planning.decide import Decision, Facts, Reaso
 from airflow_provider_replacewhere.planning.directory import place
 from airflow_provider_replacewhere.planning.pipeline import flow_named, pipeline_of, selected, substituted
 from airflow_provider_replacewhere.planning.planned import planned
-from airflow_provider_replacewhere.planning.promise import promise, proven
+from airflow_provider_replacewhere.planning.promise import promise
 from airflow_provider_replacewhere.planning.report import JobOutcome, Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.planning.table_log import InDoubtError, TableLog
@@ -149,21 +149,14 @@ class _Look:
         report = planned(
             self.request, self.flow, started, predicate.text, facts, decision, [s.to_json() for s in sources], table
         )
-        entry = proven(
-            facts,
-            promise(facts, decision),
-            run_id=report.run_id,
-            target_id=str(known.target_id),
-            decided_at=log.newest,
-            target_version=log.newest,
-        )
+        promised = promise(facts, decision, str(known.target_id), log.newest)
         return replace(
             report,
             window_types=previous["window_types"],
             unwatched=(),
             # Asked of Catalyst once for each definition, and this run's is the last one's.
             lineage=previous.get("lineage"),
-            coverage=entry.to_json(),
+            coverage=promised.proven(report.run_id, log.newest).to_json(),
         )
 
     # -- what the ledger says ------------------------------------------------------------------------------------------

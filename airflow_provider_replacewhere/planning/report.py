@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_provider_replacewhere.errors import ReplaceWhereError, RequestError, error_from_json
+from airflow_provider_replacewhere.planning.request import Identity
+from airflow_provider_replacewhere.text import shown
 
 REPORT_VERSION = 1
 
@@ -20,6 +22,7 @@ class Mode(StrEnum):
     INCREMENTAL = "INCREMENTAL"
     FULL_RECOMPUTE = "FULL_RECOMPUTE"
     FULL_REFRESH = "FULL_REFRESH"
+    UNDO = "UNDO"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class RunReport:
     :param window_types: by column that the predicate is about, its Spark type in the target
     :param unwatched: what the query depends on besides its text and the rows of Delta tables, each in words; None: not
         known
+    :param adopted: the run id of an earlier try that had made this run's commit, so that nothing was written again
     """
 
     flow: str
@@ -81,6 +85,7 @@ class RunReport:
     fingerprint: str | None = None
     window_types: Mapping[str, str] = field(default_factory=dict)
     unwatched: tuple[str, ...] | None = None
+    adopted: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values only: fit for XCom, the ledger and the commit."""
@@ -94,8 +99,9 @@ class RunReport:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> RunReport:
         """:raises RequestError: a part is missing or one too many"""
-        unwatched = value.get("unwatched")
         try:
+            _require_forms(value)
+            unwatched = value.get("unwatched")
             return cls(
                 **{
                     **value,
@@ -105,8 +111,45 @@ class RunReport:
                     "unwatched": None if unwatched is None else tuple(unwatched),
                 }
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise RequestError(f"The run report cannot be read: {error}.") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RequestError(
+                f"The run report cannot be read: {error}.",
+                hint="It was written by another version of airflow-provider-replacewhere, or changed by hand.",
+            ) from error
+
+
+_FORMS: dict[type | tuple[type, ...], tuple[str, ...]] = {
+    str: (
+        *("flow", "target", "run_id", "mode", "window", "as_of", "time_zone", "predicate", "definition_hash", "token"),
+        *("started_at", "finished_at"),
+    ),
+    (str, type(None)): ("replaced", "fresh", "fingerprint", "adopted"),
+    (int, type(None)): ("target_version", "rows_deleted", "rows_written", "rows_unchanged", "bytes_written"),
+    (list, tuple): ("reasons", "columns_added"),
+    (list, tuple, type(None)): ("unwatched",),
+    Mapping: ("source_versions", "planning_information", "evaluated", "expectations", "window_types"),
+    (Mapping, type(None)): ("coverage", "estimate", "lineage"),
+    bool: ("override", "dry_run"),
+}
+
+
+def _require_forms(value: Mapping[str, Any]) -> None:
+    """:raises TypeError: a part of a report has another form than a report's"""
+    for form, names in _FORMS.items():
+        for name in names:
+            if name in value and not isinstance(value[name], form):
+                raise TypeError(f"{name} is {shown(value[name])}")
+    for name in ("columns_added", "unwatched"):
+        if not all(isinstance(part, str) for part in value.get(name) or ()):
+            raise TypeError(f"{name} is {shown(value[name])}")
+    if not all(isinstance(reason, Mapping) and "reason" in reason for reason in value["reasons"]):
+        raise TypeError(f"reasons is {shown(value['reasons'])}")
+
+
+def _require_error(value: Any) -> None:
+    """:raises TypeError: this is no error as :meth:`~..errors.ReplaceWhereError.to_json` gives it"""
+    if not isinstance(value, Mapping) or not isinstance(value.get("message"), str):
+        raise TypeError(f"an error is {shown(value)}")
 
 
 @dataclass(frozen=True)
@@ -125,16 +168,29 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Found:
+    """A run that the ledger does not know, as the commit that it made tells of it.
+
+    :param identity: the task that ran it
+    """
+
+    report: RunReport
+    identity: Identity = Identity()
+
+
+@dataclass(frozen=True)
 class JobOutcome:
     """What one Spark application did: the reports of the runs that ended well, and the failures.
 
     :param error: what stopped the application before or outside any flow
+    :param found: runs of others that it came upon in the targets' logs, in the order of their commits
     """
 
     run_id: str
     reports: tuple[RunReport, ...] = ()
     failures: tuple[Failure, ...] = ()
     error: Mapping[str, Any] | None = None
+    found: tuple[Found, ...] = ()
 
     def raise_for_failure(self) -> None:
         """:raises ReplaceWhereError: the application, or one of its runs, failed"""
@@ -151,6 +207,7 @@ class JobOutcome:
                 "reports": [report.to_json() for report in self.reports],
                 "failures": [asdict(failure) for failure in self.failures],
                 "error": self.error,
+                "found": [{"report": f.report.to_json(), "identity": asdict(f.identity)} for f in self.found],
             },
             indent=1,
         )
@@ -166,13 +223,21 @@ class JobOutcome:
                     f"The run report has version {version}; this worker reads version {REPORT_VERSION}.",
                     hint="Let the worker and the driver run the same version of airflow-provider-replacewhere.",
                 )
+            if not isinstance(value["run_id"], str):
+                raise TypeError(f"run_id is {shown(value['run_id'])}")
+            for error in (*(f["error"] for f in value["failures"]), *([value["error"]] if value["error"] else ())):
+                _require_error(error)
+            for failure in value["failures"]:
+                if not all(isinstance(part, str) for name, part in failure.items() if name != "error"):
+                    raise TypeError(f"a failure is {shown(failure)}")
             return cls(
                 run_id=value["run_id"],
                 reports=tuple(RunReport.from_json(r) for r in value["reports"]),
                 failures=tuple(Failure(**f) for f in value["failures"]),
                 error=value["error"],
+                found=tuple(Found(RunReport.from_json(f["report"]), Identity(**f["identity"])) for f in value["found"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise RequestError(
                 f"The run report is not a report document ({len(text)} characters): {error}.",
                 hint="The driver may have ended early; the Delta commit's own metadata tells what was written.",

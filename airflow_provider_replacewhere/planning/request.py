@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -9,6 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS
+from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.text import Document
 
 REQUEST_VERSION = 1
@@ -38,6 +41,18 @@ class FlowArguments:
 
 
 @dataclass(frozen=True)
+class Undo:
+    """A run whose replaced region is to be put back as it was before.
+
+    :param report: of that run, as JSON
+    :param force: whether to do so even where the region was changed since
+    """
+
+    report: Mapping[str, Any]
+    force: bool = False
+
+
+@dataclass(frozen=True)
 class Identity:
     """Which task of which Dag run asks. All None outside Airflow."""
 
@@ -46,6 +61,15 @@ class Identity:
     task_id: str | None = None
     map_index: int | None = None
     try_number: int | None = None
+
+    def is_earlier_try_of(self, other: Identity) -> bool:
+        """Whether both are of one task, and this one's time is over because the other has begun."""
+        return (
+            None not in (self.dag_id, self.try_number, other.try_number)
+            and (self.dag_id, self.dag_run_id, self.task_id, self.map_index)
+            == (other.dag_id, other.dag_run_id, other.task_id, other.map_index)
+            and (self.try_number or 0) < (other.try_number or 0)
+        )
 
 
 @dataclass(frozen=True)
@@ -71,6 +95,13 @@ class RunRequest:
     :param dry_run: plan only, write nothing
     :param fingerprint: of all that decides what the flows mean and can be seen where the run is asked for; see
         :mod:`~.fingerprint`. None: not taken
+    :param logical_run: what all tries of one task's run have in common, and a run that was cleared does not; by default
+        the application's own id
+    :param undo: in place of flows, the run that is to be undone
+    :param questions_uri: the folder in which the driver asks the worker for leases; None: it takes none
+    :param wait_seconds: how long the worker may let it wait for one
+    :param limits: beyond which a run is refused
+    :param earlier: the reports of earlier tries of this task, as JSON: what they wrote is not written again
     """
 
     run_id: str
@@ -94,6 +125,12 @@ class RunRequest:
     identity: Identity = Identity()
     dry_run: bool = False
     fingerprint: str | None = None
+    logical_run: str | None = None
+    earlier: tuple[Mapping[str, Any], ...] = ()
+    limits: Limits = Limits()
+    undo: Undo | None = None
+    questions_uri: str | None = None
+    wait_seconds: float = WAIT_SECONDS
 
     def __post_init__(self) -> None:
         if self.as_of.tzinfo is None:
@@ -105,11 +142,21 @@ class RunRequest:
         if self.null_keys is not None:
             _one_of("null_keys", self.null_keys, NULL_KEY_POLICIES)
 
+    def token(self, flow: str, window: str, definition_hash: str) -> str:
+        """The identity of one write: every try of it has the same, and nothing else has.
+
+        :param window: canonical SQL with constants only
+        """
+        parts = (self.logical_run or self.run_id, flow, window, definition_hash)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
     def to_json(self) -> str:
         """The request as a JSON document with a version."""
-        value = asdict(replace(self, previous={}, coverage={}))
+        value = asdict(replace(self, previous={}, coverage={}, earlier=(), undo=None))
         value["previous"] = {target: dict(report) for target, report in self.previous.items()}
         value["coverage"] = {target: dict(known) for target, known in self.coverage.items()}
+        value["earlier"] = [dict(report) for report in self.earlier]
+        value["undo"] = {"report": dict(self.undo.report), "force": self.undo.force} if self.undo else None
         value["as_of"] = self.as_of.isoformat()
         return json.dumps({"version": REQUEST_VERSION, **value}, indent=1, sort_keys=True)
 
@@ -122,7 +169,7 @@ class RunRequest:
         try:
             value = json.loads(text)
             version = value.pop("version")
-        except (ValueError, AttributeError, KeyError) as error:
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
             raise RequestError(
                 f"The run request is not a request document ({len(text)} characters): {error}.",
                 hint="It may have been cut off in transit; run the task again.",
@@ -133,17 +180,38 @@ class RunRequest:
                 hint="Let the worker and the driver run the same version of airflow-provider-replacewhere.",
             )
         try:
-            arguments = value.pop("arguments")
+            arguments, undo = value.pop("arguments"), value.pop("undo")
+            _require_forms(value)
             return cls(
                 as_of=datetime.fromisoformat(value.pop("as_of")),
                 documents=tuple(Document(**d) for d in value.pop("documents")),
                 arguments=FlowArguments(**_tuples(arguments)) if arguments else None,
                 overrides=tuple(Override(**o) for o in value.pop("overrides")),
                 identity=Identity(**value.pop("identity")),
+                limits=Limits(**value.pop("limits")),
+                undo=Undo(**undo) if undo else None,
                 **_tuples(value),
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise RequestError(f"The run request lacks a part or has one too many: {error}.") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RequestError(
+                f"The run request lacks a part, has one too many, or one of another form: {error}.",
+                hint="Let the worker and the driver run the same version of airflow-provider-replacewhere.",
+            ) from error
+
+
+_LISTS = ("documents", "overrides", "select", "full_refresh", "earlier")
+_OBJECTS = ("previous", "coverage", "identity", "limits")
+
+
+def _require_forms(value: Mapping[str, Any]) -> None:
+    """:raises TypeError: a part is no list or no object where it has to be one"""
+    for names, form, word in ((_LISTS, list, "list"), (_OBJECTS, dict, "object")):
+        for name in names:
+            if not isinstance(value[name], form):
+                raise TypeError(f"{name} is no {word}")
+    for name in ("previous", "coverage"):
+        if not all(isinstance(document, dict) for document in value[name].values()):
+            raise TypeError(f"{name} holds something else than objects")
 
 
 def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
@@ -97,6 +97,32 @@ class TableLog:
                 raise InDoubtError(f"the log of {self.name} does not reach back to version {since}: {version} is gone")
         return next(filter(_may_matter, map(self._commit, range(since + 1, self.newest + 1))), None)
 
+    def commits(self, after: int | None = None) -> Iterator[LogCommit]:
+        """The commits after a version, or those before which none is missing, in their order.
+
+        :raises InDoubtError: one of them is gone, or cannot be read
+        """
+        first = self.newest + 1
+        while first - 1 in self._versions and first - 1 != after:
+            first -= 1
+        if after is not None and first != after + 1:
+            raise InDoubtError(f"the log of {self.name} does not reach back to version {after}: {first - 1} is gone")
+        return map(self._commit, range(first, self.newest + 1))
+
+    def description(self) -> Mapping[str, Any]:
+        """The table's own description as it is now: its id, schema, partition columns.
+
+        :raises InDoubtError: the log does not tell
+        """
+        found = self._by_checksum()
+        version = self.newest
+        while found is None and version in self._versions:
+            found = next((action["metaData"] for action in _actions(self._text(version), "metaData")), None)
+            version -= 1
+        if found is None or not {"id", "schemaString"} <= found.keys():
+            raise InDoubtError(f"the log of {self.name} does not tell the table's columns")
+        return found
+
     def _listed(self) -> tuple[set[int], int]:
         """The versions whose commits are there, and the highest that any other file is about."""
         versions, mentioned = set(), -1
@@ -116,7 +142,7 @@ class TableLog:
             text = self._text(version)
             try:
                 self._commits[version] = parse_commit(version, text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InDoubtError(f"version {version} of {self.name} cannot be read: {error}") from error
         return self._commits[version]
 
@@ -130,7 +156,11 @@ class TableLog:
             raise InDoubtError(f"commits of {self.name} may be kept by a catalog")
 
     def _id_by_checksum(self) -> str | None:
-        """The id in the file that Spark writes beside each commit."""
+        found = self._by_checksum()
+        return None if found is None or "id" not in found else str(found["id"])
+
+    def _by_checksum(self) -> Mapping[str, Any] | None:
+        """The description in the file that Spark writes beside each commit."""
         name = f"{self.newest:020d}.crc"
         if name not in self._names:
             return None
@@ -140,8 +170,8 @@ class TableLog:
             checksum = json.loads(text)
             info = next(a["commitInfo"] for a in _actions(self._text(self.newest), "commitInfo"))
             # Else it is of another commit that had this number.
-            return str(checksum["metadata"]["id"]) if checksum["txnId"] == info["txnId"] else None
-        except (ValueError, KeyError, TypeError, StopIteration):
+            return dict(checksum["metadata"]) if checksum["txnId"] == info["txnId"] else None
+        except (ValueError, KeyError, TypeError, StopIteration, RecursionError):
             return None
 
     def _id_by_first_commit(self, wanted: str | None) -> str | None:
@@ -154,7 +184,7 @@ class TableLog:
             return None
         try:
             made = next((a["metaData"]["id"] for a in _actions(self._text(0), "metaData")), None)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
         return wanted if made == wanted else None
 

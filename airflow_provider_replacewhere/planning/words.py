@@ -8,12 +8,14 @@ from itertools import accumulate
 from typing import Any
 
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
+from airflow_provider_replacewhere.text import printable
 
 
 def why(report: RunReport) -> list[str]:
     """The reasons of a run, one a line; of a NO_OP, why there was nothing to do."""
     if report.mode is Mode.NO_OP:
-        return ["the ledger proves the whole window fresh"]
+        skipped = [reason(value) for value in report.reasons if str(value["reason"]).endswith("_SKIPPED")]
+        return skipped or ["the ledger proves the whole window fresh"]
     return [reason(value) for value in report.reasons] or ["as asked"]
 
 
@@ -24,6 +26,11 @@ def reason(value: Mapping[str, Any]) -> str:
         case "SOURCE_CHANGED":
             was = "" if value["from_version"] is None else f", was {value['from_version']}"
             return f"{name} ({value['table']}: version {value['to_version']}{was})"
+        case "EMPTY_RESULT_SKIPPED":
+            return f"{name} (the query gives no row, and on_empty is skip)"
+        case "UNDO_REQUESTED":
+            over = f", over {', '.join(map(str, value['over_versions']))}" if "over_versions" in value else ""
+            return f"{name} ({value['run_id']}, version {value['version']}{over})"
         case "WINDOW_WIDENED":
             return f"{name} (newly exposed: {plain(value['newly_exposed'])})"
         case "EXTERNAL_CHANGE_IN_REPLACE_WINDOW" if "version" in value:
@@ -52,4 +59,4 @@ def plain(sql: str) -> str:
     bare = re.sub(r"'(\\.|[^'\\])*'|`[^`]*`", lambda quoted: "-" * len(quoted[0]), sql)
     depths = list(accumulate((c == "(") - (c == ")") for c in bare))
     inner = sql[1:-1] if sql.startswith("(") and 0 not in depths[:-1] else sql
-    return re.sub(r"`([^\W\d]\w*)`", r"\1", inner)
+    return printable(re.sub(r"`([^\W\d]\w*)`", r"\1", inner))

@@ -48,7 +48,9 @@ def convert(value: Literal, type_: str, now: Now) -> Literal | None:
             return Literal("string", str(value.value))
         case "string", ("tinyint" | "smallint" | "int" | "bigint"):
             text = str(value.value).strip()
-            return integer(int(text), type_) if text.lstrip("+-").isascii() and text.lstrip("+-").isdigit() else None
+            digits = text.lstrip("+-")
+            # Python reads no number of thousands of digits; what has that many is none of Spark's.
+            return integer(int(text), type_) if digits.isascii() and digits.isdigit() and len(digits) < 100 else None
         case "string", _ if type_ == "double" or type_.startswith("decimal("):
             return _read_number(str(value.value), type_)
     return None
@@ -63,11 +65,14 @@ def _read_number(text: str, type_: str) -> Literal | None:
     if type_ == "double":
         return Literal(type_, float(text))
     precision, scale = map(int, type_.removeprefix("decimal(").removesuffix(")").split(","))
-    number = Decimal(text)
-    # What has to be rounded is left to Spark.
-    if not number.is_finite() or abs(number) >= 10 ** (precision - scale) or number != round(number, scale):
-        return None
-    return Literal("decimal", round(number, scale))
+    try:
+        number = Decimal(text)
+        # What has to be rounded is left to Spark.
+        if not number.is_finite() or abs(number) >= 10 ** (precision - scale) or number != round(number, scale):
+            return None
+        return Literal("decimal", round(number, scale))
+    except ArithmeticError:
+        return None  # digits or an exponent beyond what a DECIMAL can have
 
 
 def _read_timestamp(text: str, type_: str, now: Now) -> Literal | None:

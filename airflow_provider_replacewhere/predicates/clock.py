@@ -127,7 +127,7 @@ def _fold(node: Node, now: Now, span: Span) -> Node:
     if isinstance(node, Call | Cast) and all(isinstance(child, Literal) for child in children):
         try:
             found = fold(node, now)
-        except (ValueError, OverflowError) as error:
+        except (ValueError, ArithmeticError) as error:
             raise PredicateError(
                 f"This has no value: {error}.",
                 hint="Spark in ANSI mode refuses it as well.",

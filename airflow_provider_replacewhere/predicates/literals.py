@@ -8,6 +8,9 @@ from decimal import Decimal
 
 from airflow_provider_replacewhere.predicates.nodes import Literal
 
+MOST_DIGITS = 38
+"""Of a DECIMAL, before and after the point together."""
+
 INTEGERS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 """Integer types, narrowest first, with the number of bits beside the sign."""
 
@@ -49,7 +52,7 @@ def number(text: str, *, negative: bool = False) -> Literal:
     digits, suffix = ("-" if negative else "") + found[1], (found[2] or "").upper()
     if suffix in ("L", "S", "Y"):
         type_ = {"L": "bigint", "S": "smallint", "Y": "tinyint"}[suffix]
-        if "." in digits or "e" in digits.lower() or not fits(int(digits), type_):
+        if "." in digits or "e" in digits.lower() or not fits(int(_decimal(digits)), type_):
             raise ValueError(f"{text} is no {type_.upper()}.")
         return Literal(type_, int(digits))
     if suffix == "D" or (not suffix and "e" in digits.lower()):
@@ -57,10 +60,20 @@ def number(text: str, *, negative: bool = False) -> Literal:
     if suffix == "F":
         return Literal("float", struct.unpack("f", struct.pack("f", float(digits)))[0])
     if suffix == "BD" or "." in digits:
-        return Literal("decimal", Decimal(digits))
-    value = int(digits)
-    type_ = next((name for name in ("int", "bigint") if fits(value, name)), "decimal")
-    return Literal(type_, Decimal(value) if type_ == "decimal" else value)
+        return Literal("decimal", _decimal(digits))
+    value = _decimal(digits)
+    type_ = next((name for name in ("int", "bigint") if fits(int(value), name)), "decimal")
+    return Literal(type_, value if type_ == "decimal" else int(value))
+
+
+def _decimal(digits: str) -> Decimal:
+    """:raises ValueError: no DECIMAL of Spark's has so many digits"""
+    value = Decimal(digits)
+    _, places, exponent = value.as_tuple()
+    # An exponent of millions is ten characters here and as many digits when it is written out.
+    if not isinstance(exponent, int) or max(len(places) + max(exponent, 0), -exponent) > MOST_DIGITS:
+        raise ValueError(f"This number has more than {MOST_DIGITS} digits.")
+    return value
 
 
 def interval_of_units(words: list[str]) -> Literal:

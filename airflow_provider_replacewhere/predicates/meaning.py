@@ -110,7 +110,10 @@ class _Reader:
     # -- joining
 
     def any_of(self, regions: Iterable[Region]) -> Region:
-        return reduce(Region.union, regions, Region.empty())
+        found = list(regions)
+        while len(found) > 1:  # in pairs: one after the other, thousands of alternatives would take minutes
+            found = [reduce(Region.union, found[at : at + 2]) for at in range(0, len(found), 2)]
+        return found[0] if found else Region.empty()
 
     def all_of(self, nodes: Iterable[Node], regions: Iterable[Region], truth: bool) -> Region:
         found = Region.everything()

@@ -135,6 +135,12 @@ class Region:
         theirs = other._extents
         return any(path in theirs and extent.is_apart(theirs[path]) for path, extent in self._extents.items())
 
+    def has_types_of(self, other: Region) -> bool:
+        """Whether both give each column that they share the same type; regions that do not cannot be compared."""
+        types = {path: values.domain for box in self.boxes for path, values in box.sides}
+        sides = (side for box in other.boxes for side in box.sides)
+        return all(types.get(path, values.domain) == values.domain for path, values in sides)
+
     @cached_property
     def _extents(self) -> Mapping[Path, Extent]:
         """From the first to the last value of each column that all boxes bound."""
@@ -243,7 +249,7 @@ class Region:
                 )
                 for part in value["parts"]
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise PredicateError(f"The region cannot be read: {error}.") from error
 
 

@@ -74,7 +74,14 @@ def tokenize(span: Span) -> list[Token]:
         kind, written = str(found.lastgroup), found.group()
         start, position = position, found.end()
         if kind not in ("space", "comment"):
-            tokens.append(_token(kind, written, start, position))
+            try:
+                tokens.append(_token(kind, written, start, position))
+            except (OverflowError, ValueError) as error:
+                raise PredicateError(
+                    "An escape in this string stands for no character.",
+                    hint="Escapes are \\u and four hexadecimal digits, or \\U and eight, up to \\U0010FFFF.",
+                    span=span.slice(start, position),
+                ) from error
     return [*tokens, Token("end", "", len(text), len(text))]
 
 
@@ -94,7 +101,10 @@ def _token(kind: str, written: str, start: int, end: int) -> Token:
 
 
 def _unescape(written: str) -> str:
-    """After ``SparkParserUtils.unescapeSQLString``; a doubled quote is one quote, as from Spark 4.0 on."""
+    """After ``SparkParserUtils.unescapeSQLString``; a doubled quote is one quote, as from Spark 4.0 on.
+
+    :raises ValueError, OverflowError: an escape stands for no character
+    """
     quote = written[0]
 
     def one(found: re.Match[str]) -> str:
@@ -105,7 +115,9 @@ def _unescape(written: str) -> str:
             return chr(int(short or long, 16))
         return _ESCAPES.get(other, other) if other else quote
 
-    return _IN_STRING[quote].sub(one, written[1:-1])
+    text = _IN_STRING[quote].sub(one, written[1:-1])
+    # Spark's strings are UTF-16, in which two escapes may be the halves of one character; a half alone is none.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def _end_of_comment(span: Span, start: int) -> int:

@@ -71,9 +71,10 @@ def _joined(node: Call) -> Outcomes:
     decisive = node.name == "or"
     operands = flatten(node, node.name)
     found = [outcomes(operand) for operand in operands]
+    negated = [args[0] for one in operands if isinstance(one, Call) and one.name == "not" for args in [one.args]]
     for operand, its in zip(operands, found, strict=True):
         # x OR NOT x, x AND NOT x
-        if its == {decisive} or Call("not", (operand,)) in operands:
+        if its == {decisive} or operand in negated:
             return its - {not decisive}
     result: set[bool | None] = set()
     if any(decisive in its for its in found):

@@ -185,7 +185,10 @@ class Values:
         domain = Domain.of(value["type"])
         decode = domain.key_from_json
         intervals = tuple((decode(low), decode(high)) for low, high in value["ranges"])
-        return cls(domain, intervals, bool(value["null"]))
+        _require_order(domain, intervals)
+        if not isinstance(value["null"], bool):
+            raise TypeError(f"null is {value['null']!r}")
+        return cls(domain, intervals, value["null"])
 
 
 @dataclass(frozen=True)
@@ -220,6 +223,24 @@ class Extent:
             or (other.low is not None and self.high is not None and self.high <= other.low)  # type: ignore[operator]
             or not (self.any and other.any)
         )
+
+
+def _require_order(domain: Domain, intervals: tuple[Interval, ...]) -> None:
+    """What comes from a document is looked at: ranges out of order would be answered wrongly later on, not refused.
+
+    :raises TypeError, ValueError: these are no ranges of the domain's keys, each behind the one before
+    """
+    kind = {"string": str, "binary": bytes}.get(domain.name, int)
+    last: Key | None = None
+    for number, (low, high) in enumerate(intervals):
+        for key in (low, high):
+            if key is not None and (not isinstance(key, kind) or isinstance(key, bool) or not domain.is_ordered):
+                raise TypeError(f"{key!r} is no key of type {domain.name}")
+        if (low is None and number) or (high is None and number < len(intervals) - 1) or _is_empty(low, high):
+            raise ValueError(f"the range from {low!r} to {high!r} is none, or not in its place")
+        if last is not None and low is not None and not _le(last, low):
+            raise ValueError(f"the range from {low!r} begins before {last!r}, where the one before it ends")
+        last = high
 
 
 def _le(a: Key, b: Key) -> bool:

@@ -48,6 +48,14 @@ class DirectoryCatalog:
             folder = f"{folder}/{_spelled(session, folder, part)}"
         return folder
 
+    def tables(self, session: SparkSession) -> list[str]:
+        """The names of all tables that there are, sorted."""
+        found = []
+        for name in _folders(session, self.root):
+            inner = [f"{name}/{each}" for each in _folders(session, f"{self.root.rstrip('/')}/{name}")]
+            found += [each for each in (name, *inner) if is_delta_table(session, f"{self.root.rstrip('/')}/{each}")]
+        return [str(TableName(tuple(each.split("/")))) for each in sorted(found)]
+
     def find(self, session: SparkSession, name: TableName) -> str | None:
         """The folder of a table that exists, or None."""
         folder = self.path(session, name)
@@ -58,6 +66,13 @@ def is_delta_table(session: SparkSession, path: str) -> bool:
     """Whether a folder holds a Delta table with at least one commit."""
     fs, log = file_system(session, f"{path}/_delta_log")
     return bool(fs.exists(log)) and len(fs.listStatus(log)) > 0
+
+
+def _folders(session: SparkSession, path: str) -> list[str]:
+    fs, place = file_system(session, path)
+    entries = fs.listStatus(place) if fs.exists(place) else []
+    names = [str(status.getPath().getName()) for status in entries if status.isDirectory()]
+    return [name for name in names if not name.startswith(("_", "."))]
 
 
 def _spelled(session: SparkSession, folder: str, name: str) -> str:

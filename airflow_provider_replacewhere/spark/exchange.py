@@ -1,4 +1,4 @@
-"""Putting the outcome where the worker looks for it."""
+"""Texts that driver and worker leave for each other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from airflow_provider_replacewhere.errors import RequestError
+from airflow_provider_replacewhere.planning.questions import MOST_BYTES
 from airflow_provider_replacewhere.spark.jvm import file_system
 
 if TYPE_CHECKING:
@@ -32,6 +34,39 @@ def write_text(session: SparkSession, uri: str, text: str) -> None:
         stream.close()
     fs.delete(target, False)
     fs.rename(beside, target)
+
+
+def read_text(session: SparkSession, uri: str) -> str | None:
+    """The text at a place; None where there is none (yet).
+
+    :raises RequestError: it is too large for an answer
+    """
+    parts = urlsplit(uri)
+    if parts.scheme in ("", "file"):
+        path = Path(unquote(parts.path) if parts.scheme else uri)
+        if not path.exists():
+            return None
+        _require_size(uri, path.stat().st_size)
+        return path.read_text(encoding="utf-8")
+    fs, source = file_system(session, uri)
+    if not fs.exists(source):
+        return None
+    _require_size(uri, fs.getFileStatus(source).getLen())
+    jvm = session._jvm
+    assert jvm is not None
+    stream = fs.open(source)
+    try:
+        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()
+
+
+def _require_size(uri: str, size: int) -> None:
+    if size > MOST_BYTES:
+        raise RequestError(
+            f"{uri} has {size} bytes, which is no answer of a worker.",
+            hint="Let nobody but the worker write there.",
+        )
 
 
 def _write_local(path: Path, text: str) -> None:

@@ -6,22 +6,19 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.planning.changes import LogCommit
-from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin
-from airflow_provider_replacewhere.planning.decide import Facts, ForeignChange, Reason, SourceChange
-from airflow_provider_replacewhere.planning.promise import Promise, proven, regions
-from airflow_provider_replacewhere.planning.touched import touched
-from airflow_provider_replacewhere.planning.window import Window
+from airflow_provider_replacewhere.planning.coverage import Coverage, Pin
+from airflow_provider_replacewhere.planning.decide import Reason, SourceChange
 from airflow_provider_replacewhere.predicates.region import Region
-from airflow_provider_replacewhere.predicates.types import spark_type
 from airflow_provider_replacewhere.spark.jvm import class_name, expressions, walk
-from airflow_provider_replacewhere.spark.log import layout_of, read_commits
+from airflow_provider_replacewhere.spark.landed import touched_in
+from airflow_provider_replacewhere.spark.log import read_commits
 from airflow_provider_replacewhere.spark.skipping import scanned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_replacewhere.spark.sources import Source
-    from airflow_provider_replacewhere.spark.target import Commit, State, Target
+    from airflow_provider_replacewhere.spark.target import State, Target
 
 ANY_ROWS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample"})
 OUTSIDE = frozenset(
@@ -55,35 +52,6 @@ def _asks_outside(expression: Any) -> bool:
     return kind in OUTSIDE or (kind == "AttributeReference" and str(expression.name()).lower() == "_metadata")
 
 
-def foreign_changes(
-    session: SparkSession, state: State | None, window: Window, known: Coverage
-) -> tuple[ForeignChange, ...] | None:
-    """What was done to the target since the ledger last looked at it; None where its log does not tell.
-
-    Every commit that is not in the ledger counts: one of ours whose report was lost proves nothing either.
-    """
-    if state is None or known.target_version is None or known.target_id != state.table_id:
-        return ()
-    return _changes(session, state, window, known.target_version, state.version)
-
-
-def _changes(
-    session: SparkSession, state: State, window: Window, after: int, upto: int
-) -> tuple[ForeignChange, ...] | None:
-    commits = read_commits(session, state.path, after, upto) if upto >= after else None
-    if commits is None:
-        return None
-    of_target = {field.name.lower(): spark_type(field.dataType.simpleString()) for field in state.schema}
-    # A column that the query gives in another type is written in the log as the table has it: '10' before '9'.
-    types = {name: text for name, text in window.types.items() if of_target.get(name.lower()) == spark_type(text)}
-    layout = layout_of(types, state.schema, state.partition_columns)
-    return tuple(
-        ForeignChange(commit.version, commit.operation, touched([commit], layout))
-        for commit in commits
-        if commit.changes_rows or commit.replaces_table or commit.changes_metadata
-    )
-
-
 def source_commits(
     session: SparkSession, path: str | None, before: Pin, now: Pin
 ) -> tuple[LogCommit, ...] | SourceChange:
@@ -102,36 +70,21 @@ def source_commits(
     return tuple(commit for commit in commits if commit.changes_rows)
 
 
-def entry(
-    session: SparkSession,
-    facts: Facts,
-    promised: Promise,
-    window: Window,
-    state: State,
-    commit: Commit | None,
-    run_id: str,
-) -> Entry:
-    """What a run that ended well proves of its target.
+def late_changes(
+    session: SparkSession, state: State, types: Mapping[str, str], committed: int
+) -> tuple[Region | None, ...]:
+    """What others changed between the decision and the run's own commit: regions, or None for the whole table.
 
     :param state: the target as it was when the decision was taken
-    :param commit: what the run wrote; None for a NO_OP
+    :param types: of the columns that matter
+    :param committed: the version of the run's commit
     """
-    return proven(
-        facts,
-        promised,
-        run_id=run_id,
-        target_id=state.table_id,
-        decided_at=state.version,
-        target_version=state.version if commit is None else commit.version,
-        late=_late(session, state, window, commit),
-    )
-
-
-def _late(session: SparkSession, state: State, window: Window, commit: Commit | None) -> tuple[Region | None, ...]:
-    """What others changed between the decision and the commit."""
-    if commit is None or commit.version == state.version + 1:
+    if committed == state.version + 1:
         return ()
-    return regions(_changes(session, state, window, state.version, commit.version - 1))
+    commits, changed = read_commits(session, state.path, state.version, committed - 1), touched_in(state)
+    if commits is None:
+        return (None,)
+    return tuple(changed(commit, types) for commit in commits if commit.touches_table)
 
 
 def estimate(target: Target, replaced: str | None) -> dict[str, int | None]:

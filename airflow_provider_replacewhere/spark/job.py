@@ -14,15 +14,20 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_replacewhere.errors import DefinitionError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.flows.model import Flow, NullKeys, Pipeline, TableName
+from airflow_provider_replacewhere.planning.leasing import Leases, NoLeases
 from airflow_provider_replacewhere.planning.pipeline import flow_named, pipeline_of, selected
-from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
+from airflow_provider_replacewhere.planning.report import Failure, Found, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
+from airflow_provider_replacewhere.predicates.clock import Clock
+from airflow_provider_replacewhere.spark.asking import WorkersLeases
 from airflow_provider_replacewhere.spark.errors import unexpected
 from airflow_provider_replacewhere.spark.exchange import write_text
 from airflow_provider_replacewhere.spark.pipeline import with_python
+from airflow_provider_replacewhere.spark.prepared import Setting
 from airflow_provider_replacewhere.spark.python_files import PipelineSpark
-from airflow_provider_replacewhere.spark.run import Setting, run_flow
-from airflow_provider_replacewhere.spark.session import keeping_active, quiet, require_delta
+from airflow_provider_replacewhere.spark.run import run_flow
+from airflow_provider_replacewhere.spark.session import flow_session, keeping_active, quiet, require_delta
+from airflow_provider_replacewhere.spark.undo import undo
 from airflow_provider_replacewhere.text import Span
 
 OnOutcome = Callable[[JobOutcome], None]
@@ -59,8 +64,12 @@ def run_request(session: SparkSession, request: RunRequest, on_outcome: OnOutcom
     """Run what a request asks for; errors are in the outcome."""
     outcome = JobOutcome(request.run_id)
     try:
+        if request.undo is not None:
+            outcome = run_undo(session, request, _leases(session, request))
+            on_outcome(outcome)
+            return outcome
         pipeline = pipeline_of(request)
-        return run_pipeline(session, pipeline, request, on_outcome)
+        return run_pipeline(session, pipeline, request, on_outcome, _leases(session, request))
     except ReplaceWhereError as error:
         outcome = JobOutcome(request.run_id, error=error.to_json())
     except Exception as error:
@@ -70,11 +79,16 @@ def run_request(session: SparkSession, request: RunRequest, on_outcome: OnOutcom
 
 
 def run_pipeline(
-    session: SparkSession, pipeline: Pipeline, request: RunRequest, on_outcome: OnOutcome = nobody
+    session: SparkSession,
+    pipeline: Pipeline,
+    request: RunRequest,
+    on_outcome: OnOutcome = nobody,
+    leases: Leases = NoLeases(),
 ) -> JobOutcome:
     """Run a pipeline's flows in the caller's session; a flow that fails stops those that read its target.
 
     :param on_outcome: called after every flow with what was done so far
+    :param leases: who is asked for the regions that the runs write
     :raises DefinitionError: the pipeline as a whole is wrong
     :raises RequestError: the request names a flow that there is not
     """
@@ -84,7 +98,29 @@ def run_pipeline(
     with keeping_active(session):
         null_keys = cast(NullKeys, request.null_keys or "fail")
         whole = with_python(pipeline, spark, time_zone=request.time_zone, null_keys=null_keys)
-        return _Application(Setting(session, spark, whole, request), on_outcome).run()
+        return _Application(Setting(session, spark, whole, request, leases), on_outcome).run()
+
+
+def run_undo(session: SparkSession, request: RunRequest, leases: Leases = NoLeases()) -> JobOutcome:
+    """Undo the run that a request names; errors are in the outcome.
+
+    :param leases: who is asked for the region that is put back
+    """
+    assert request.undo is not None
+    quiet()
+    require_delta(session)
+    run, found = request.undo.report, list[Found]()
+    started = datetime.now(UTC).isoformat()
+    try:
+        with keeping_active(session):
+            own = flow_session(session, Clock(request.as_of, request.time_zone), {})
+            return JobOutcome(request.run_id, (undo(own, request, found, leases),), found=tuple(found))
+    except Exception as raised:
+        error = raised if isinstance(raised, ReplaceWhereError) else unexpected(raised)
+        ended = datetime.now(UTC).isoformat()
+        run_id = f"{request.run_id}/{run['flow']}"
+        failure = Failure(run["flow"], run["target"], run_id, error.to_json(), started, ended)
+        return JobOutcome(request.run_id, failures=(failure,), found=tuple(found))
 
 
 @dataclass
@@ -175,7 +211,12 @@ class _Application:
         self.on_outcome(self._outcome())
 
     def _outcome(self) -> JobOutcome:
-        return JobOutcome(self.setting.request.run_id, tuple(self.reports), tuple(self.failures.values()))
+        return JobOutcome(
+            self.setting.request.run_id,
+            tuple(self.reports),
+            tuple(self.failures.values()),
+            found=tuple(self.setting.found),
+        )
 
 
 class _UpstreamError(ReplaceWhereError):
@@ -187,6 +228,12 @@ class _UpstreamError(ReplaceWhereError):
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {"retryable": self._retryable}
+
+
+def _leases(session: SparkSession, request: RunRequest) -> Leases:
+    if request.questions_uri is None:
+        return NoLeases()
+    return WorkersLeases(session, request.questions_uri, request.wait_seconds)
 
 
 def _read_request(name: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
+from airflow_provider_replacewhere.planning.table_log import InDoubtError
 from airflow_provider_replacewhere.planning.touched import Layout
 from airflow_provider_replacewhere.spark.jvm import file_system
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 # Reading back further than this costs more than it can save.
 MOST_COMMITS = 5_000
 
+_COMMIT = re.compile(r"\d{20}\.json")
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
@@ -38,6 +42,34 @@ def read_commits(session: SparkSession, path: str, after: int, upto: int) -> tup
     return tuple(commits)
 
 
+def first_version(session: SparkSession, path: str) -> int | None:
+    """The oldest version whose commit is still in the log."""
+    fs, folder = file_system(session, f"{path}/_delta_log")
+    names = (str(status.getPath().getName()) for status in fs.listStatus(folder))
+    return min((int(name[:20]) for name in names if _COMMIT.fullmatch(name)), default=None)
+
+
+@dataclass(frozen=True)
+class HadoopFolder:
+    """A table's folder ``_delta_log`` as a :class:`~..planning.table_log.LogFolder`."""
+
+    session: SparkSession
+    path: str
+
+    def names(self, folder: str = "") -> list[str]:
+        fs, place = file_system(self.session, f"{self.path}/{folder}")
+        return [str(status.getPath().getName()) for status in fs.listStatus(place)] if fs.exists(place) else []
+
+    def text(self, name: str) -> str:
+        text = _text(self.session, f"{self.path}/{name}")
+        if text is None:
+            raise InDoubtError(f"{self.path}/{name} is not there")
+        return text
+
+    def id_by_reader(self) -> str | None:
+        return None
+
+
 def layout_of(types: Mapping[str, str], schema: StructType, partition_columns: Iterable[str]) -> Layout:
     """How a table's log speaks of some of its columns.
 
@@ -54,7 +86,11 @@ def layout_of(types: Mapping[str, str], schema: StructType, partition_columns: I
 
 def commit_text(session: SparkSession, path: str, version: int) -> str | None:
     """The JSON file of one commit, or None where there is none (any more)."""
-    fs, file = file_system(session, f"{path}/_delta_log/{version:020d}.json")
+    return _text(session, f"{path}/_delta_log/{version:020d}.json")
+
+
+def _text(session: SparkSession, path: str) -> str | None:
+    fs, file = file_system(session, path)
     if not fs.exists(file):
         return None
     jvm = session._jvm

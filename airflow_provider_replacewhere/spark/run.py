@@ -2,77 +2,47 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import random
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from pyspark import StorageLevel
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import MapType, StructType
-
-from airflow_provider_replacewhere.errors import (
-    DefinitionError,
-    ExpectationError,
-    FullRefreshRefusedError,
-    NullKeyError,
-    SchemaError,
-)
-from airflow_provider_replacewhere.flows.alias import dotted_names, unqualify
-from airflow_provider_replacewhere.flows.model import Flow, OnViolation, Pipeline, TableName
-from airflow_provider_replacewhere.planning.coverage import Entry
-from airflow_provider_replacewhere.planning.decide import Decision, Facts, decide
-from airflow_provider_replacewhere.planning.pipeline import substituted
+from airflow_provider_replacewhere.errors import ConcurrentWriteError, SkippedWriteError
+from airflow_provider_replacewhere.flows.model import Flow
+from airflow_provider_replacewhere.planning.decide import Decision, Facts, Reason, decide
+from airflow_provider_replacewhere.planning.landed import adopted, metadata_of
+from airflow_provider_replacewhere.planning.leasing import Overlapped, Permit
 from airflow_provider_replacewhere.planning.planned import planned
-from airflow_provider_replacewhere.planning.promise import Promise, promise
-from airflow_provider_replacewhere.planning.report import Mode, RunReport
+from airflow_provider_replacewhere.planning.promise import promise
+from airflow_provider_replacewhere.planning.report import Found, Mode, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.planning.window import Window
-from airflow_provider_replacewhere.predicates.clock import Clock
-from airflow_provider_replacewhere.spark import python_files, unchanged
-from airflow_provider_replacewhere.spark.changes import Question, SourceChanges
-from airflow_provider_replacewhere.spark.definition import definition_hash, unwatched
-from airflow_provider_replacewhere.spark.directory import DirectoryCatalog
-from airflow_provider_replacewhere.spark.errors import in_short
-from airflow_provider_replacewhere.spark.freshness import (
-    coverage_of,
-    entry,
-    estimate,
-    foreign_changes,
-    is_deterministic,
-    pins,
+from airflow_provider_replacewhere.predicates.region import Region
+from airflow_provider_replacewhere.spark import unchanged
+from airflow_provider_replacewhere.spark.changes import SourceChanges
+from airflow_provider_replacewhere.spark.checks import (
+    check_deleted,
+    check_full_refresh,
+    check_null_keys,
+    checked,
+    is_refused_as_empty,
 )
-from airflow_provider_replacewhere.spark.schema import Fit, declared_schema, fit, require_unique, same_columns
-from airflow_provider_replacewhere.spark.session import flow_session, make_safe, refuse_running_clocks
-from airflow_provider_replacewhere.spark.skipping import gives_nothing
-from airflow_provider_replacewhere.spark.sources import Sources
-from airflow_provider_replacewhere.spark.target import EVERYTHING, RESET_ALLOWED, Commit, Layout, State, Target
-from airflow_provider_replacewhere.spark.window import freeze_window
-from airflow_provider_replacewhere.text import Span
+from airflow_provider_replacewhere.spark.definition import unwatched
+from airflow_provider_replacewhere.spark.freshness import coverage_of, estimate, is_deterministic, late_changes, pins
+from airflow_provider_replacewhere.spark.landed import Look, landed_since, look, touched_in
+from airflow_provider_replacewhere.spark.prepared import BeforeRead, Prepared, Setting, prepare
+from airflow_provider_replacewhere.spark.schema import declared_schema
+from airflow_provider_replacewhere.spark.target import EVERYTHING, Commit, State
 
-EXPECTATION = "__expectation_"
-# What Delta notes beside a column that is CHAR or VARCHAR: it may store another text than the query gives.
-TEXT_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
-
-BeforeRead = Callable[[TableName, Span | None], None]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What all runs of one application share."""
-
-    session: SparkSession
-    spark: python_files.PipelineSpark
-    pipeline: Pipeline
-    request: RunRequest
-
-    @property
-    def directory(self) -> DirectoryCatalog | None:
-        return DirectoryCatalog(self.request.root) if self.request.root else None
+# Seconds before a write that met another is planned anew.
+PAUSES = (0.5, 2.0, 8.0)
 
 
 def run_flow(
@@ -86,368 +56,268 @@ def run_flow(
     :raises ReplaceWhereError: the run is refused or fails; the target is as it was
     """
     request, started = setting.request, _now()
-    clock = Clock(request.as_of, flow.time_zone)
-    session = flow_session(setting.session, clock, _session_settings(setting.pipeline, flow))
-    target = Target.at(session, flow.target, setting.directory)
-    state = target.state()
+    run_id = f"{request.run_id}/{flow.name}"
 
-    sources = _sources(setting, flow, session, before)
-    query = _query(setting, flow, sources, clock)
-    require_unique(query.schema, str(flow.target))
-    judged = _with_expectations(query, flow)
-    read = sources.found(judged)
-    if state is not None and any(source.path == state.path for source in read):
-        raise _reads_its_target(flow, flow.query)  # by its path, or through a view
-    plan = _columns(target, query, flow, state, full_refresh=full_refresh, allow_missing=request.allow_missing_columns)
-    # In the target's types from here on: the same condition may hold for other rows of another type.
-    rows = query.selectExpr(*plan.select)
-    predicate = _predicate(setting, flow, override, rows)
-    window = freeze_window(rows, predicate, clock, flow.null_keys)
-    known = coverage_of(request.coverage.get(str(flow.target)))
-    definition = definition_hash(
-        judged,
-        _session_settings(setting.pipeline, flow),
-        [f"{e.name}:{e.on_violation}" for e in flow.table.expectations],
-        [document.text for document in setting.pipeline.documents if document.is_python],
-    )
-    previous = request.previous.get(str(flow.target))
-    changes = SourceChanges(
-        session,
-        _question(judged, plan, window, state, request.refresh_policy),
-        {source.name: source for source in read},
-        definition,
-        (previous or {}).get("lineage"),
-    )
-    facts = Facts(
-        window=window.sql,
-        region=window.region,
-        definition_hash=definition,
-        pins=pins(read),
-        target_exists=state is not None,
-        target_id=state.table_id if state else None,
-        target_version=state.version if state else None,
-        coverage=known,
-        foreign=foreign_changes(session, state, window, known),
-        previous=previous,
-        override=override,
-        evaluated=window.evaluated,
-        query_is_deterministic=is_deterministic(judged),
-        full_refresh=full_refresh,
-        only_stale=request.only_stale,
-        changes=changes,
-    )
-    decision = decide(facts, request.refresh_policy)
-    found = {"table_id": state.table_id, "path": state.path} if state is not None else {}
-    shown = [source.to_json() for source in read]
+    def prepared() -> Prepared:
+        return prepare(setting, flow, override=override, full_refresh=full_refresh, before=before)
 
-    def decided(decision: Decision) -> RunReport:
-        report = planned(request, flow, started, predicate.text, facts, decision, shown, found)
-        return replace(report, window_types=window.types, unwatched=unwatched(judged), lineage=changes.answered)
+    def run(now: Prepared, permit: Permit) -> _Run:
+        seen = look(now.session, now.state, coverage_of(request.coverage.get(str(flow.target))))
+        setting.found.extend(Found(each.report, each.identity) for each in seen.runs)
+        return _Run(request, now, seen, override, full_refresh, started, permit)
 
-    report = decided(decision)
-    if full_refresh:
-        _check_full_refresh(target, flow, state, window, allowed=request.allow_full_refresh)
+    first = prepared()
+    request.limits.check_window(first.window.region, first.window.sql, request.as_of)
     if request.dry_run:
-        return replace(report, estimate=estimate(target, report.replaced) if state else None)
+        return run(first, _nobody).plan()
+    region = Region.everything() if full_refresh else first.window.region
+    with setting.leases.holding(str(flow.target), flow.name, run_id, region) as held:
+        if isinstance(held, Overlapped):
+            return run(first, _nobody).skipped(held)
+        # Those that were waited for may have written the target, and what is read as well.
+        now = first if first.target.version() == first.version else prepared()
+        for pause in PAUSES:
+            try:
+                return run(now, held).go()
+            except ConcurrentWriteError:
+                # Another writer, who takes no lease. What is to be done may be something else now.
+                time.sleep(pause * random.uniform(0.5, 1.5))
+                now = prepared()
+        return run(now, held).go()
 
-    def unwritten(report: RunReport, promised: Promise) -> RunReport:
+
+@dataclass(frozen=True)
+class _Run:
+    """One run, from its decision on.
+
+    :param started: when it began, ISO 8601 in UTC
+    :param permit: to be asked right before the commit
+    """
+
+    request: RunRequest
+    prepared: Prepared
+    seen: Look
+    override: str | None
+    full_refresh: bool
+    started: str
+    permit: Permit
+
+    @property
+    def run_id(self) -> str:
+        return f"{self.request.run_id}/{self.prepared.flow.name}"
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What the decision stands on."""
+        prepared, state, window = self.prepared, self.prepared.state, self.prepared.window
+        return Facts(
+            window=window.sql,
+            region=window.region,
+            definition_hash=prepared.definition_hash,
+            pins=pins(prepared.sources),
+            target_exists=state is not None,
+            target_id=state.table_id if state else None,
+            target_version=state.version if state else None,
+            coverage=self.seen.coverage,
+            foreign=self.seen.foreign(touched_in(state), window.types) if state is not None else (),
+            previous=self._previous,
+            override=self.override,
+            evaluated=window.evaluated,
+            query_is_deterministic=is_deterministic(prepared.judged),
+            full_refresh=self.full_refresh,
+            only_stale=self.request.only_stale,
+            changes=self._changes,
+        )
+
+    @cached_property
+    def _changes(self) -> SourceChanges:
+        return SourceChanges(
+            self.prepared.session,
+            self.prepared.question(self.request.refresh_policy),
+            {source.name: source for source in self.prepared.sources},
+            self.prepared.definition_hash,
+            (self._previous or {}).get("lineage"),
+        )
+
+    @property
+    def _previous(self) -> Mapping[str, Any] | None:
+        """The last report that ended well, whether the ledger has it or only the log."""
+        if self.seen.runs:
+            return self.seen.runs[-1].report.to_json()
+        return self.request.previous.get(str(self.prepared.flow.target))
+
+    def by_an_earlier_try(self) -> RunReport | None:
+        """What an earlier try of the same run wrote; None where none did."""
+        prepared = self.prepared
+        token = self.request.token(prepared.flow.name, prepared.window.sql, prepared.definition_hash)
+        written = (*(run.report for run in self.seen.runs), *map(RunReport.from_json, self.request.earlier))
+        return next((report for report in written if report.token == token), None)
+
+    def go(self) -> RunReport:
+        """Do what there is to do."""
+        if (written := self.by_an_earlier_try()) is not None:
+            return adopted(written, self.run_id)
+        decision = self.decide()
+        if decision.mode is not Mode.NO_OP:
+            return self.write(decision)
+        if self._sources_moved():
+            # What came in belongs to no row of the window; rows with a NULL key belong to none for another reason.
+            check_null_keys(self.prepared.rows, self.prepared.window, self.prepared.flow)
+        return self.unwritten(decision)
+
+    def _sources_moved(self) -> bool:
+        before = (self._previous or {}).get("source_versions")
+        return before != {name: pin.version if pin else None for name, pin in self.facts.pins.items()}
+
+    def plan(self) -> RunReport:
+        """Say what there is to do."""
+        report, target = self.report(self.decide()), self.prepared.target
+        return report if self.prepared.state is None else replace(report, estimate=estimate(target, report.replaced))
+
+    def decide(self) -> Decision:
+        """:raises FullRefreshRefusedError: one was asked for that is not allowed"""
+        decision = decide(self.facts, self.request.refresh_policy)
+        if self.full_refresh:
+            prepared, allowed = self.prepared, self.request.allow_full_refresh
+            check_full_refresh(prepared.target, prepared.flow, prepared.state, prepared.window, allowed=allowed)
+        return decision
+
+    def report(self, decision: Decision) -> RunReport:
+        """The report as it stands before anything is written."""
+        prepared, state = self.prepared, self.prepared.state
+        report = planned(
+            self.request,
+            prepared.flow,
+            self.started,
+            prepared.predicate.text,
+            self.facts,
+            decision,
+            [source.to_json() for source in prepared.sources],
+            {"table_id": state.table_id, "path": state.path} if state is not None else {},
+        )
+        return replace(
+            report,
+            window_types=prepared.window.types,
+            unwatched=unwatched(prepared.judged),
+            lineage=self._changes.answered,
+        )
+
+    def unwritten(self, decision: Decision) -> RunReport:
+        """The report of a run that leaves the target as it is."""
+        state = self.prepared.state
         assert state is not None
-        proof = entry(session, facts, promised, window, state, None, report.run_id)
-        return replace(report, coverage=proof.to_json(), finished_at=_now())
+        proof = promise(self.facts, decision, state.table_id, state.version).proven(self.run_id, state.version)
+        return replace(self.report(decision), coverage=proof.to_json(), finished_at=_now())
 
-    if decision.mode is Mode.NO_OP:
-        return unwritten(report, promise(facts, decision))
-    replaced = window.sql if decision.stale is None else decision.stale.to_sql()
-    _check_null_keys(rows, window, flow)
-    with _checked(rows.where(replaced), flow, keep=request.skip_unchanged) as (kept, expectations):
-        if request.skip_unchanged and state is not None and not plan.added:
-            decision = _without_unchanged(decision, facts, kept, session, state, window)
-            report = decided(decision)
-            if decision.mode is Mode.NO_OP:
-                return replace(unwritten(report, promise(facts, decision)), expectations=expectations)
-            replaced = window.sql if decision.stale is None else decision.stale.to_sql()
-            kept = kept.where(replaced)
-        if state is None:
-            target.create(flow.table, declared_schema(session, query.schema, flow.table.columns, str(flow.target)))
-            state = target.state()
-        assert state is not None
-        promised = promise(facts, decision)
-        metadata = _commit_metadata(report, replaced, promised)
-        commit = _write(target, flow, kept, report, plan, replaced, metadata)
-    proof = entry(session, facts, promised, window, state, commit, report.run_id)
-    report = _done(report, replaced, commit, expectations, plan.added if facts.target_exists else (), proof)
-    columns = tuple(dict.fromkeys((*(field.name for field in state.schema), *rows.columns)))
-    same = unchanged.count(session, state.path, columns, commit)
-    return replace(report, rows_unchanged=same, finished_at=_now())
-
-
-# -- the steps ---------------------------------------------------------------------------------------------------------
-
-
-def _session_settings(pipeline: Pipeline, flow: Flow) -> dict[str, str]:
-    own = {key: value for key, value in pipeline.settings.items() if not key.lower().startswith("replacewhere.")}
-    return own | dict(flow.spark_conf)
-
-
-def _sources(setting: Setting, flow: Flow, session: SparkSession, before: BeforeRead) -> Sources:
-    def before_read(name: TableName, span: Span | None) -> None:
-        if name.key == flow.target.key:
-            raise _reads_its_target(flow, span)
-        before(name, span)
-
-    return Sources(
-        session,
-        directory=setting.directory,
-        views={view.name.key: view for view in setting.pipeline.views},
-        before_read=before_read,
-        call=lambda function, reading: python_files.call(function, reading, setting.spark),
-        prepare=lambda query: substituted(query, setting.pipeline.settings),
-    )
-
-
-def _reads_its_target(flow: Flow, span: Span | None) -> DefinitionError:
-    return DefinitionError(
-        f"The flow {flow.name} reads its own target.",
-        hint="A second run would not give what the first gave. Read the tables that the target is made from.",
-        span=span,
-    )
-
-
-def _query(setting: Setting, flow: Flow, sources: Sources, clock: Clock) -> DataFrame:
-    if flow.function is not None:
-        frame = python_files.call(flow.function, sources, setting.spark)
-    else:
-        assert flow.query is not None
-        frame = sources.sql(flow.query)
-    # Views and functions may have set what they liked.
-    make_safe(sources.session, clock)
-    refuse_running_clocks(frame._jdf.queryExecution().analyzed(), f"The query of {flow.name}")
-    return frame
-
-
-def _with_expectations(query: DataFrame, flow: Flow) -> DataFrame:
-    """The query with the conditions of its expectations: they decide too which rows there are."""
-    conditions = [f"({e.condition}) AS `{EXPECTATION}{i}`" for i, e in enumerate(flow.table.expectations)]
-    try:
-        judged = query.selectExpr("*", *conditions)
-    except PySparkException as error:
-        raise _no_expectation(flow, error) from error
-    refuse_running_clocks(judged._jdf.queryExecution().analyzed(), f"An expectation of {flow.target}")
-    return judged
-
-
-def _no_expectation(flow: Flow, error: PySparkException) -> DefinitionError:
-    return DefinitionError(
-        f"An expectation of {flow.target} cannot be evaluated: {in_short(error)}",
-        hint="An expectation is a condition over the query's output columns.",
-        span=flow.table.span,
-    )
-
-
-def _predicate(setting: Setting, flow: Flow, override: str | None, rows: DataFrame) -> Span:
-    """The predicate's text over the target's columns."""
-    if override is not None:
-        # Data, never code: no variables are filled in here. And it is about the target alone.
-        return Span.of(override, f"predicate_override for {flow.name}")
-    predicate = substituted(flow.replace_where, setting.pipeline.settings)
-    if flow.query is None:
-        return predicate
-    text = unqualify(predicate, substituted(flow.query, setting.pipeline.settings))
-    if text == predicate.text:
-        return predicate
-    structs = {f.name.lower() for f in rows.schema if isinstance(f.dataType, StructType | MapType)}
-    for path, span in dotted_names(predicate):
-        if len(path) > 1 and path[0].lower() in structs:
-            raise DefinitionError(
-                f"{path[0]} is a source of the query and a column of its result.",
-                hint="Give the source another alias, so that it is clear which of the two is meant.",
-                span=span,
+    def write(self, decision: Decision) -> RunReport:
+        """Check what is to be written, write it, and say what that did."""
+        prepared, flow, limits = self.prepared, self.prepared.flow, self.request.limits
+        check_null_keys(prepared.rows, prepared.window, flow)
+        rows = prepared.rows.where(_replaced(decision, prepared.window))
+        twice = self.request.skip_unchanged or limits.on_empty != "replace"
+        with checked(rows, flow, keep=twice) as (kept, expectations):
+            if self.request.skip_unchanged:
+                decision = self._without_unchanged(decision, kept)
+                if decision.mode is Mode.NO_OP:
+                    return replace(self.unwritten(decision), expectations=expectations)
+                kept = kept.where(_replaced(decision, prepared.window))
+            everything = decision.mode is Mode.FULL_REFRESH
+            replaced = EVERYTHING if everything else _replaced(decision, prepared.window)
+            if is_refused_as_empty(kept, flow, replaced, limits):
+                left = self._left_alone(decision, {"reason": str(Reason.EMPTY_RESULT_SKIPPED)})
+                return replace(left, expectations=expectations)
+            if prepared.state is not None:
+                check_deleted(prepared.target, replaced, limits)
+            report = replace(
+                self.report(decision),
+                replaced="TRUE" if everything else replaced,
+                expectations=expectations,
+                columns_added=prepared.fit.added if self.facts.target_exists else (),
             )
-    return Span.of(text, predicate.document.name)
+            return self._commit(decision, report, kept)
 
+    def skipped(self, held: Overlapped) -> RunReport:
+        """The report of a run that leaves the target to another."""
+        return self._left_alone(self.decide(), {"reason": str(Reason.REGION_HELD_SKIPPED), "holders": held.holders})
 
-def _question(judged: DataFrame, plan: Fit, window: Window, state: State | None, policy: str) -> Question:
-    """What to ask of the sources' changes."""
-    conditions = [name for name in judged.columns if name.startswith(EXPECTATION)]
-    rows = judged.selectExpr(*plan.select, *(f"`{name}`" for name in conditions))
-    texts = {f.name for f in state.schema if TEXT_LENGTH in f.metadata} if state is not None else set()
-    layout = state.partition_columns if state is not None else ()
-    keys = {name.lower() for name in (*window.columns, *layout)}
-    names = [name for name in rows.columns if name not in conditions and name not in texts]
-    return Question(
-        rows,
-        window.region,
-        columns=sorted(names, key=lambda name: name.lower() not in keys),
-        keys=frozenset(name for name in names if name.lower() in keys),
-        thorough=policy in ("incremental", "incremental_strict"),
-    )
+    def _left_alone(self, decision: Decision, reason: Mapping[str, Any]) -> RunReport:
+        """The report of a run that leaves the target as it is, although there is something to do."""
+        left = replace(decision, mode=Mode.NO_OP, reasons=(*decision.reasons, reason))
+        if (state := self.prepared.state) is None:
+            return replace(self.report(left), finished_at=_now())
+        fresh = left.fresh
+        promised = replace(promise(self.facts, left, state.table_id, state.version), region=fresh, bound=fresh.hull(1))
+        proof = promised.proven(self.run_id, state.version)
+        return replace(self.report(left), coverage=proof.to_json(), finished_at=_now())
 
-
-def _check_full_refresh(target: Target, flow: Flow, state: State | None, window: Window, *, allowed: bool) -> None:
-    if state is None:
-        return
-    properties = {**flow.table.properties, **state.properties}
-    forbidden = next((v for k, v in properties.items() if k.lower() == RESET_ALLOWED), "true").lower() == "false"
-    if allowed and not forbidden:
-        return
-    lost = target.count_outside(window.sql) if set(window.columns) <= _known(state) else None
-    count = "rows" if lost is None else "1 row" if lost == 1 else f"{lost} rows"
-    hint = (
-        f"The table says {RESET_ALLOWED} = false: change that property first."
-        if forbidden
-        else "Set allow_full_refresh=True to lose them, or refresh a window."
-    )
-    raise FullRefreshRefusedError(
-        f"A full refresh of {target} would lose {count} outside {window.sql}.", hint=hint, span=flow.span
-    )
-
-
-def _known(state: State) -> set[str]:
-    return {name for field in state.schema for name in (field.name,)}
-
-
-def _check_null_keys(query: DataFrame, window: Window, flow: Flow) -> None:
-    """With ``null_keys = fail``, refuse rows of which the predicate cannot tell whether they belong.
-
-    A range window neither deletes such rows nor may they be written, so they would be lost without a word.
-    """
-    keys = {name.lower() for name in window.columns}
-    if flow.null_keys != "fail" or not any(f.nullable for f in query.schema if f.name.lower() in keys):
-        return
-    undecided = query.where(window.unknown)
-    unknown = 0 if gives_nothing(undecided) else undecided.count()
-    if unknown:
-        raise NullKeyError(
-            f"The query of {flow.name} gives {unknown} {'row' if unknown == 1 else 'rows'} with NULL in "
-            f"{' or '.join(window.columns)}, so that the predicate cannot tell whether they belong to the window.",
-            hint="Set null_keys (table property replacewhere.nullKeys) to 'drop' to leave them out, to 'include' to "
-            "have them replaced with every window, or give the column a value in the query.",
-            span=flow.replace_where,
+    def _commit(self, decision: Decision, report: RunReport, rows: DataFrame) -> RunReport:
+        session, state = self.prepared.session, self._existing()
+        promised = promise(self.facts, decision, state.table_id, state.version)
+        metadata = metadata_of(report, promised, self.request.identity)
+        self.permit()
+        try:
+            commit = self._replace(decision, rows, report.token, metadata)
+        except (ConcurrentWriteError, SkippedWriteError):
+            # A worker that was lost may have left a driver behind, which has the same token.
+            by_another = landed_since(session, state.path, state.version, report.token)
+            if by_another is None:
+                raise
+            return adopted(by_another.report, self.run_id)
+        late = late_changes(session, state, self.prepared.window.types, commit.version)
+        columns = tuple(dict.fromkeys((*(field.name for field in state.schema), *rows.columns)))
+        return replace(
+            report,
+            target_version=commit.version,
+            rows_deleted=commit.rows_deleted,
+            rows_written=commit.rows_written,
+            rows_unchanged=unchanged.count(session, state.path, columns, commit),
+            bytes_written=commit.bytes_written,
+            coverage=promised.proven(self.run_id, commit.version, late).to_json(),
+            finished_at=_now(),
         )
 
+    def _existing(self) -> State:
+        """The target as it was when the decision was taken; made, empty, where there was none."""
+        prepared = self.prepared
+        if prepared.state is not None:
+            return prepared.state
+        table, name = prepared.flow.table, str(prepared.flow.target)
+        prepared.target.create(table, declared_schema(prepared.session, prepared.query.schema, table.columns, name))
+        state = prepared.target.state()
+        assert state is not None
+        return state
 
-def _without_unchanged(
-    decision: Decision, facts: Facts, rows: DataFrame, session: SparkSession, state: State, window: Window
-) -> Decision:
-    """The decision without the part of what it replaces in which the target holds the same rows already."""
-    if decision.mode is Mode.FULL_REFRESH or not facts.region.is_exact:
-        return decision
-    if set(rows.columns) != {field.name for field in state.schema}:
-        return decision
-    region = facts.region if decision.stale is None else decision.stale
-    old = session.read.format("delta").option("versionAsOf", str(state.version)).load(state.path)
-    differs = unchanged.difference(rows, old.where(region.to_sql()), region, window.columns)
-    if differs is None or differs == region:
-        return decision
-    mode = Mode.NO_OP if differs.is_empty else Mode.INCREMENTAL
-    return replace(decision, mode=mode, stale=differs, fresh=facts.region.subtract(differs))
+    def _replace(self, decision: Decision, rows: DataFrame, token: str, metadata: str) -> Commit:
+        target, fit = self.prepared.target, self.prepared.fit
+        if fit.redefines:
+            return target.refresh(rows, self.prepared.flow.table, token=token, metadata=metadata)
+        where = EVERYTHING if decision.mode is Mode.FULL_REFRESH else _replaced(decision, self.prepared.window)
+        return target.replace(rows, where, token=token, metadata=metadata, new_columns=bool(fit.added))
 
-
-@contextmanager
-def _checked(rows: DataFrame, flow: Flow, *, keep: bool) -> Iterator[tuple[DataFrame, dict[str, dict[str, Any]]]]:
-    """The rows that are to be written, and how many broke each expectation.
-
-    :param keep: whether they are read more than once even without expectations
-    :raises ExpectationError: one broke an expectation that fails the run
-    """
-    if not flow.table.expectations and not keep:
-        yield rows, {}
-        return
-    # Counted and written from one evaluation: a query may not give the same rows twice.
-    kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield _judged(kept, flow)
-    finally:
-        # The very frame that was kept: a later run over the same files would be answered from memory.
-        kept.unpersist()
+    def _without_unchanged(self, decision: Decision, rows: DataFrame) -> Decision:
+        """The decision without the part of what it replaces in which the target holds the same rows already."""
+        state, region, window = self.prepared.state, self.facts.region, self.prepared.window
+        if state is None or decision.mode is Mode.FULL_REFRESH or not region.is_exact:
+            return decision
+        if self.prepared.fit.added or set(rows.columns) != {field.name for field in state.schema}:
+            return decision
+        part = region if decision.stale is None else decision.stale
+        old = self.prepared.session.read.format("delta").option("versionAsOf", str(state.version)).load(state.path)
+        differs = unchanged.difference(rows, old.where(part.to_sql()), part, window.columns)
+        if differs is None or differs == part:
+            return decision
+        mode = Mode.NO_OP if differs.is_empty else Mode.INCREMENTAL
+        return replace(decision, mode=mode, stale=differs, fresh=region.subtract(differs))
 
 
-def _judged(rows: DataFrame, flow: Flow) -> tuple[DataFrame, dict[str, dict[str, Any]]]:
-    expectations = flow.table.expectations
-    if not expectations:
-        return rows, {}
-    broken = {e.name: f"NOT coalesce(CAST(({e.condition}) AS BOOLEAN), false)" for e in expectations}
-    try:
-        counts = rows.agg(*(F.count_if(F.expr(sql)).alias(name) for name, sql in broken.items())).collect()[0]
-    except PySparkException as error:
-        raise _no_expectation(flow, error) from error
-    found = {e.name: {"action": str(e.on_violation), "violations": int(counts[e.name])} for e in expectations}
-    failed = [e for e in expectations if e.on_violation is OnViolation.FAIL_UPDATE and counts[e.name]]
-    if failed:
-        raise ExpectationError(
-            f"{counts[failed[0].name]} rows for {flow.target} break the expectation {failed[0].name}: "
-            f"{failed[0].condition}.",
-            hint="Nothing was written. Correct the source or the query, or let the expectation drop the rows.",
-            span=flow.table.span,
-        )
-    for expectation in expectations:
-        if expectation.on_violation is OnViolation.DROP_ROW:
-            rows = rows.where(f"NOT ({broken[expectation.name]})")
-    return rows, found
+def _replaced(decision: Decision, window: Window) -> str:
+    """The condition of the rows that are replaced: the window, or its stale part."""
+    return window.sql if decision.stale is None else decision.stale.to_sql()
 
 
-def _columns(
-    target: Target, query: DataFrame, flow: Flow, state: State | None, *, full_refresh: bool, allow_missing: bool
-) -> Fit:
-    """How the query's columns go into the target's, which for a new or refreshed table are the declared ones."""
-    session, declared = target.session, flow.table.columns
-    if state is not None and not full_refresh:
-        return fit(session, query.schema, state.schema, str(flow.target), allow_missing=allow_missing)
-    schema = declared_schema(session, query.schema, declared, str(flow.target))
-    found = fit(session, query.schema, schema, str(flow.target), allow_missing=allow_missing)
-    if state is not None and same_columns(schema, state.schema) and _same_layout(flow, target):
-        return fit(session, query.schema, state.schema, str(flow.target), allow_missing=allow_missing)
-    if declared and found.added:
-        raise SchemaError(
-            f"The query gives {', '.join(found.added)}, which {flow.target} does not declare.",
-            hint="Declare the column, or leave it out of the query.",
-            span=flow.table.span,
-        )
-    return replace(found, redefines=state is not None)
-
-
-def _same_layout(flow: Flow, target: Target) -> bool:
-    declared = Layout(flow.table.partitioned_by, flow.table.clustered_by)
-    return declared == Layout() or declared.key == target.layout().key
-
-
-def _write(
-    target: Target, flow: Flow, rows: DataFrame, report: RunReport, plan: Fit, replaced: str, metadata: str
-) -> Commit:
-    if plan.redefines:
-        return target.refresh(rows, flow.table, token=report.token, metadata=metadata)
-    where = EVERYTHING if report.mode is Mode.FULL_REFRESH else replaced
-    return target.replace(rows, where, token=report.token, metadata=metadata, new_columns=bool(plan.added))
-
-
-def _commit_metadata(report: RunReport, replaced: str, promised: Promise) -> str:
-    """What the commit says of itself, so that the log alone tells which run wrote it, from what, and what it proves."""
-    kept = ("flow", "run_id", "token", "mode", "window", "as_of", "definition_hash", "source_versions", "override")
-    value = {name: report.to_json()[name] for name in kept}
-    value |= {"replaced": replaced, "promise": promised.to_json(), "evaluated": dict(report.evaluated)}
-    return json.dumps({"replacewhere": {"version": 1, **value}}, sort_keys=True)
-
-
-def _done(
-    report: RunReport,
-    replaced: str,
-    commit: Commit,
-    expectations: Mapping[str, Mapping[str, Any]],
-    added: tuple[str, ...],
-    proof: Entry,
-) -> RunReport:
-    return replace(
-        report,
-        replaced="TRUE" if report.mode is Mode.FULL_REFRESH else replaced,
-        target_version=commit.version,
-        rows_deleted=commit.rows_deleted,
-        rows_written=commit.rows_written,
-        bytes_written=commit.bytes_written,
-        expectations=expectations,
-        columns_added=added,
-        coverage=proof.to_json(),
-        finished_at=_now(),
-    )
+def _nobody() -> None:
+    """The permission of a run that writes nothing."""
+    raise AssertionError("a run that is only planned or skipped writes nothing")
 
 
 def _now() -> str:

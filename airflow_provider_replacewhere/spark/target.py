@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from airflow_provider_replacewhere.errors import WriteError
+from airflow_provider_replacewhere.errors import SkippedWriteError, WriteError
 from airflow_provider_replacewhere.flows.model import Table, TableName
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
+from airflow_provider_replacewhere.planning.landed import counts_of
 from airflow_provider_replacewhere.spark.directory import DirectoryCatalog, is_delta_table
 from airflow_provider_replacewhere.spark.errors import reason, write_error
 from airflow_provider_replacewhere.spark.jvm import class_name, file_system, seq, walk
@@ -117,6 +118,11 @@ class Target:
             properties=_as_dict(self.session, metadata.configuration()),
         )
 
+    def version(self) -> int | None:
+        """Its newest version; None where there is no table."""
+        state = self.state()
+        return None if state is None else state.version
+
     def layout(self) -> Layout:
         """How the table's rows are laid out in files."""
         (detail,) = self.session.sql(f"DESCRIBE DETAIL {self._sql_name}").collect()
@@ -167,6 +173,7 @@ class Target:
         :param metadata: becomes the commit's userMetadata
         :param new_columns: whether the rows bring columns that the table does not have
         :raises WriteError: Delta refused, or the commit is not what was asked for
+        :raises SkippedWriteError: the token was there before
         :raises ConcurrentWriteError: another writer was faster
         """
         options = {"replaceWhere": window, "txnAppId": token, "txnVersion": "1", "userMetadata": metadata}
@@ -187,6 +194,7 @@ class Target:
         The layout becomes the one that is declared; where none is, it stays.
 
         :raises WriteError: Delta refused, or the commit is not what was asked for
+        :raises SkippedWriteError: the token was there before
         :raises ConcurrentWriteError: another writer was faster
         """
         options = {"overwriteSchema": "true", "txnAppId": token, "txnVersion": "1", "userMetadata": metadata}
@@ -240,7 +248,7 @@ class Target:
                     hint=f"Look at the table, and undo with RESTORE TABLE … TO VERSION AS OF {version - 1}.",
                 )
             return self._counted(_commit(written), info), info
-        raise WriteError(
+        raise SkippedWriteError(
             f"Spark wrote {self.name}, but no commit after version {before} carries this run's mark.",
             hint="Another driver may have written with the same token; look at DESCRIBE HISTORY.",
         )
@@ -286,20 +294,13 @@ class Target:
 
 
 def _commit(commit: LogCommit) -> Commit:
-    metrics = commit.info.get("operationMetrics", {})
-
-    def number(name: str) -> int | None:
-        # A commit without any file wrote and deleted nothing, and Delta gives it no metrics.
-        return int(metrics[name]) if name in metrics else None if commit.changes_rows else 0
-
-    written, copied = number("numOutputRows"), number("numCopiedRows")
+    counts = counts_of(commit)
     return Commit(
         version=commit.version,
         read_version=int(commit.info["readVersion"]),
-        rows_deleted=number("numDeletedRows"),
-        # Rows that shared a file with the window are written again; Delta counts them among the output.
-        rows_written=None if written is None else written - (copied or 0),
-        bytes_written=number("numOutputBytes"),
+        rows_deleted=counts.rows_deleted,
+        rows_written=counts.rows_written,
+        bytes_written=counts.bytes_written,
     )
 
 

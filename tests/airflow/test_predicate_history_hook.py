@@ -12,13 +12,19 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import Connection
 
-from airflow_provider_replacewhere.errors import HistoryError, RequestError
+from airflow_provider_replacewhere.errors import HistoryError, LeaseLostError, RequestError
+from airflow_provider_replacewhere.history.holding import holding
 from airflow_provider_replacewhere.history.records import RunStatus
 from airflow_provider_replacewhere.history.schema import REVISIONS
+from airflow_provider_replacewhere.history.waiting import take
 from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
+from airflow_provider_replacewhere.planning.landed import metadata_of
+from airflow_provider_replacewhere.planning.promise import Promise
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity
+from airflow_provider_replacewhere.predicates import Region
 from tests.history import failure, report
+from tests.leases import claim, granted, numbers, refused
 from tests.postgres import PostgresServer
 
 TASK = Identity("sales", "scheduled__2026-03-10", "daily", map_index=-1, try_number=1)
@@ -67,6 +73,56 @@ def test_without_a_connection_the_history_is_a_file_under_airflow_home(history_f
     assert (run.identity, run.report) == (TASK, report("hook-1/daily"))
     assert other.prune(keep_runs=0) == 2
     assert [run.run_id for run in other.runs()] == ["hook-3/daily"]
+
+
+def test_the_hook_keeps_leases_as_the_store_does(history_file: Path) -> None:
+    hook = PredicateHistoryHook()
+    lease = granted(hook.acquire([claim("a", identity=TASK)], seconds=600))
+    assert refused(PredicateHistoryHook().acquire([claim("b")], queue_seconds=60)) == ["a"]
+    assert [each.run_id for each in hook.leases("SALES.daily", waiting=True)] == ["a", "b"]
+    hook.withdraw([claim("b")])
+    assert hook.narrow(lease, numbers(0, 5)).region == numbers(0, 5)
+    with holding(hook, [lease]) as held:
+        assert held.permit(lease).state == "committing"
+    assert hook.leases() == []
+    lease = granted(take(hook, [claim("c")], on_overlap="fail"))
+    assert hook.renew(lease, seconds=900).lasts_seconds == 900
+    assert hook.break_lease(lease.fence).identity == Identity()
+    assert not hook.release(lease)
+    with pytest.raises(LeaseLostError):
+        hook.permit(lease)
+
+
+def test_a_lost_history_is_filled_from_a_tables_own_log(history_file: Path, tmp_path: Path) -> None:
+    window = numbers(0, 5)
+    promised = Promise(window, window, Region(), True, "5f2c", {}, "id-1", decided_at=0, since=0)
+    ran = report("hook-1/daily", target="daily", window=window.to_sql(), window_types={"n": "int"})
+    schema = {"type": "struct", "fields": [{"name": "n", "type": "integer", "nullable": True, "metadata": {}}]}
+    made = {"metaData": {"id": "id-1", "schemaString": json.dumps(schema), "partitionColumns": ["n"]}}
+    info = {
+        "operation": "WRITE",
+        "timestamp": 1773144000000,
+        "operationMetrics": {"numOutputRows": "12", "numDeletedRows": "10", "numOutputBytes": "4096"},
+        "userMetadata": metadata_of(ran, promised, TASK),
+    }
+    log = tmp_path / "daily" / "_delta_log"
+    log.mkdir(parents=True)
+    for version, actions in enumerate(([made], [{"commitInfo": info}])):
+        text = "\n".join(json.dumps(action, separators=(",", ":")) for action in actions)
+        (log / f"{version:020d}.json").write_text(text)
+    hook = PredicateHistoryHook()
+
+    assert hook.rebuild(["daily"], root=str(tmp_path)) == {"daily": 1}
+
+    (run,) = hook.runs()
+    assert (run.run_id, run.status, run.identity) == ("hook-1/daily", RunStatus.SUCCEEDED, TASK)
+    assert run.report is not None
+    assert (run.report.target_version, run.report.rows_deleted, run.report.rows_written) == (1, 10, 12)
+    assert hook.coverage(["daily"])["daily"]["target_version"] == 1
+    assert hook.rebuild(["daily"], root=str(tmp_path)) == {"daily": 0}
+    (log / f"{2:020d}.json").write_text("{")
+    with pytest.raises(RequestError, match=r"The runs of daily cannot be told from its log: version 2"):
+        hook.rebuild(["daily"], root=str(tmp_path))
 
 
 def test_a_connection_that_is_named_and_missing_is_an_error(airflow_home: Path) -> None:
@@ -140,6 +196,8 @@ def test_a_connection_cannot_choose_a_path(connect: Any, name: str) -> None:
         ({"conn_type": "postgres"}, r"has the type 'postgres'[\s\S]*type 'replacewhere'"),
         ({}, r"names the backend None[\s\S]*postgresql, mysql, sqlite"),
         ({"extra": {"backend": "oracle"}}, r"names the backend 'oracle'"),
+        ({"extra": {"backend": ["sqlite"]}}, r"names the backend \['sqlite'\]"),
+        ({"schema": "../../history.db", "extra": {"backend": "sqlite"}}, "not a plain file name"),
         ({"extra": {"backend": "postgresql"}}, "names no database"),
         ({"extra": {"backend": "sqlite", "path": "/x", "Backend": "x"}}, "has the extras Backend, path"),
         (

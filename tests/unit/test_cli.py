@@ -16,10 +16,13 @@ import pytest
 from airflow_provider_replacewhere import __version__
 from airflow_provider_replacewhere.cli import main, verbs
 from airflow_provider_replacewhere.cli.show import table
+from airflow_provider_replacewhere.errors import LeaseLostError
 from airflow_provider_replacewhere.history.place import beside
 from airflow_provider_replacewhere.history.store import HistoryStore
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, Mode, RunReport
+from airflow_provider_replacewhere.planning.request import Identity
 from airflow_provider_replacewhere.planning.words import plain, reason
+from tests.leases import claim, granted, numbers
 
 FLOW = """\
 CREATE STREAMING TABLE daily_rides SCHEDULE EVERY 1 DAY
@@ -312,6 +315,64 @@ def test_a_history_without_a_place_is_wrong_input(capsys: pytest.CaptureFixture[
     status, _, err = command(capsys, "history")
     assert status == 2
     assert "has no place" in err
+
+
+# -- leases -----------------------------------------------------------------------------------------------------------
+
+
+def test_leases_are_listed_with_who_holds_them_and_who_waits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = HistoryStore(beside(tmp_path))
+    task = Identity("sales", "manual__1", "fill", map_index=-1, try_number=2)
+    lease = granted(store.acquire([claim("a", numbers(0, 5), target="rides", flow="fill", identity=task)]))
+    store.permit(lease)
+    store.acquire([claim("b", target="rides")], queue_seconds=600)
+    granted(store.acquire([claim("c", target="zones")]))
+    status, out, _ = command(capsys, "leases", "--root", tmp_path)
+    assert status == 0
+    since, until = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", r"\d\d:\d\d:\d\d"
+    assert re.sub(until, "hh:mm:ss", re.sub(since, "yyyy-mm-dd hh:mm:ss", out)).splitlines() == [
+        "lease  table  state       since (UTC)          heard of  until     region",
+        "    1  rides  committing  yyyy-mm-dd hh:mm:ss  hh:mm:ss  hh:mm:ss  (n >= 0) AND (n < 5)",
+        "                                                                   flow fill (Dag sales, Dag run",
+        "                                                                     manual__1, task fill, try 2)",
+        "    2  rides  waiting     yyyy-mm-dd hh:mm:ss  hh:mm:ss  hh:mm:ss  the whole table",
+        "                                                                   flow daily, run b",
+        "    3  zones  held        yyyy-mm-dd hh:mm:ss  hh:mm:ss  hh:mm:ss  the whole table",
+        "                                                                   flow daily, run c",
+    ]
+    _, out, _ = command(capsys, "leases", "--root", tmp_path, "--target", "ZONES", "--format", "json")
+    assert [(each["lease"], each["run_id"], each["region"]) for each in json.loads(out)] == [(3, "c", "TRUE")]
+
+
+def test_a_lease_is_broken_by_its_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = HistoryStore(beside(tmp_path))
+    lease = granted(store.acquire([claim("a", numbers(0, 5), target="rides")]))
+    status, out, _ = command(capsys, "leases", "--root", tmp_path, "--break", "1")
+    assert (status, out.splitlines()) == (
+        0,
+        [
+            "Lease 1 on rides is broken: (n >= 0) AND (n < 5) is free.",
+            "It was that of flow daily, run a, which can no longer commit under it.",
+        ],
+    )
+    with pytest.raises(LeaseLostError):
+        store.permit(lease)
+    assert command(capsys, "leases", "--root", tmp_path)[1].endswith("has no such lease: nobody is writing.\n")
+
+
+def test_a_lease_that_is_not_there_or_may_be_committing_is_not_broken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = command(capsys, "leases", "--root", tmp_path, "--break", "7")
+    assert status == 2
+    assert "There is no lease 7" in err
+    store = HistoryStore(beside(tmp_path))
+    store.permit(granted(store.acquire([claim("a")])))
+    status, _, err = command(capsys, "leases", "--root", tmp_path, "--break", "1")
+    assert status == 2
+    assert "has permission to commit until" in err
 
 
 # -- what is printed --------------------------------------------------------------------------------------------------

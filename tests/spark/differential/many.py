@@ -105,7 +105,7 @@ def play(seed: int, number: int, seconds_to_shrink: float) -> Told:
         stories.append(_cut_down(stage, script, played.wrong[0], name, seconds_to_shrink))
     # The rows of a fault have been told; data frames do not travel between processes.
     told = [Scenario(s.flow, s.step, s.label, s.outcome, s.first, s.faults, s.rows) for s in played.scenarios]
-    return Told(number, Played(told, played.skipped, played.applied), tuple(stories))
+    return Told(number, Played(told, played.skipped, played.applied, played.killed), tuple(stories))
 
 
 def _cut_down(stage: Stage, script: Script, wrong: Scenario, name: str, seconds: float) -> str:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from airflow_provider_replacewhere.history.store import HistoryStore
 from airflow_provider_replacewhere.local import LocalSession
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Override, RunRequest
+from airflow_provider_replacewhere.spark import run
 from tests.spark.differential.by_hand import (
     Case,
     Evidence,
@@ -80,6 +82,7 @@ class Played:
     scenarios: list[Scenario] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     applied: int = 0
+    killed: Counter[str] = field(default_factory=Counter)
 
     @property
     def wrong(self) -> list[Scenario]:
@@ -125,7 +128,13 @@ class Stage:
                 for statement in step.changes:
                     self._change(root, statement, played)
                     reference.forget(places(statement))
-                played.scenarios += _run(session, reference, script, number)
+                try:
+                    with dying(session, step.dies):
+                        played.scenarios += _run(session, reference, script, number)
+                except KilledError:
+                    # It left no report to judge. The next run must find what it did, and repair it.
+                    reference.forget(flow.target for flow in script.flows)
+                    played.killed[step.dies] += 1
                 if stop and played.wrong:
                     break
         finally:
@@ -142,6 +151,42 @@ class Stage:
 
 
 _OF_STAGE = {key: value for key, value in SETTINGS.items() if key.startswith(("spark.sql.", "spark.databricks."))}
+
+
+class KilledError(BaseException):
+    """What ends a run like a lost machine: nothing of ours may catch it."""
+
+
+@contextmanager
+def dying(session: LocalSession, when: str) -> Iterator[None]:
+    """A run inside dies at the point that :attr:`.script.Step.dies` names, if it comes there."""
+    if not when:
+        yield
+        return
+    point, number = when.split()
+    write, record, writes = run._Run._replace, session.history.record_outcome, count(1)
+
+    def replace(self: Any, *about: Any) -> Any:
+        is_last = next(writes) == int(number)
+        if is_last and point == "before_write":
+            raise KilledError
+        commit = write(self, *about)
+        if is_last and point == "committed":
+            raise KilledError
+        return commit
+
+    def record_outcome(*about: Any) -> None:
+        if point == "unrecorded":
+            raise KilledError
+        record(*about)
+
+    run._Run._replace = replace  # type: ignore[method-assign]
+    session.history.record_outcome = record_outcome  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        run._Run._replace = write  # type: ignore[method-assign]
+        session.history.record_outcome = record  # type: ignore[method-assign]
 
 
 def apply(spark: SparkSession, root: Path, statement: str) -> None:

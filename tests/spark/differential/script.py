@@ -13,6 +13,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from zoneinfo import ZoneInfo
 
+POINTS = ("before_write", "committed", "unrecorded")
+"""Where a run can die: it has written nothing yet, its commit is there and nobody knows, its report never arrives."""
+
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -69,6 +72,8 @@ class Step:
     :param forms: by flow, which of its definitions is in force
     :param overrides: by target, predicate and its columns
     :param select: targets to run; empty: all
+    :param dies: where the run dies, and at which of its writes: a name of :data:`POINTS` and a number; empty: it
+        lives
     """
 
     changes: tuple[str, ...] = ()
@@ -78,6 +83,7 @@ class Step:
     overrides: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     full_refresh: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
+    dies: str = ""
 
     @property
     def as_of(self) -> datetime.datetime:
@@ -175,7 +181,7 @@ def described(script: Script, upto: int) -> str:
     for number, step in enumerate(script.steps[: upto + 1]):
         lines += [f"-- step {number}", *step.changes]
         details = {"as_of": step.as_of.isoformat(), "policy": step.policy}
-        for name in ("overrides", "full_refresh", "select"):
+        for name in ("overrides", "full_refresh", "select", "dies"):
             if getattr(step, name):
                 details[name] = str(getattr(step, name))
         lines.append("-- run " + ", ".join(f"{key}={value}" for key, value in details.items()))

@@ -93,6 +93,8 @@ def _without_changes(script: Script) -> Iterator[Script]:
         for j in range(len(step.changes)):
             fewer = replace(step, changes=(*step.changes[:j], *step.changes[j + 1 :]))
             yield replace(script, steps=(*script.steps[:i], fewer, *script.steps[i + 1 :]))
+        if step.dies:
+            yield replace(script, steps=(*script.steps[:i], replace(step, dies=""), *script.steps[i + 1 :]))
 
 
 def _plainer(script: Script) -> Iterator[Script]:

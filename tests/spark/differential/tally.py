@@ -25,6 +25,7 @@ class Tally:
     applied: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    killed: Counter[str] = field(default_factory=Counter)
     shapes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     rows: dict[str, list[int]] = field(default_factory=dict)
 
@@ -33,6 +34,7 @@ class Tally:
         self.worlds += 1
         self.applied += played.applied
         self.skipped.update(played.skipped)
+        self.killed.update(point.split()[0] for point in played.killed.elements())
         for scenario in played.scenarios:
             self._add(scenario)
 
@@ -60,6 +62,7 @@ class Tally:
         yield f"scenarios {self.scenarios} in {self.worlds} worlds, mismatches {self.wrong}"
         yield f"first runs {self.first}; later runs: " + ", ".join(f"{name} {count}" for name, count in later.items())
         yield f"runs that failed as they should: {sum(failed.values())} {_listed(failed)}"
+        yield f"runs that were killed, besides: {sum(self.killed.values())} {_listed(self.killed)}"
         yield f"changes applied {self.applied}, refused by Spark {sum(self.skipped.values())}"
         yield from (f"  {count} x {text}" for text, count in self.skipped.most_common(8))
         yield "of the windows' rows, later runs: " + _share(_sum(self.rows.values()))

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_replacewhere.planning.lineage import Arrival
 from airflow_provider_replacewhere.predicates.region import Region
-from airflow_provider_replacewhere.spark import changes, lineage, run
+from airflow_provider_replacewhere.spark import changes, landed, lineage
 from airflow_provider_replacewhere.spark.multiset import quoted
 from airflow_provider_replacewhere.spark.sources import source_of
 from tests.spark.differential.found import shown
@@ -74,7 +74,7 @@ def one_scan_is_enough(patch: pytest.MonkeyPatch) -> None:
 
 def others_change_nothing(patch: pytest.MonkeyPatch) -> None:
     """What others do to the target goes unseen."""
-    patch.setattr(run, "foreign_changes", lambda session, state, window, known: ())
+    patch.setattr(landed.Look, "foreign", lambda *_: ())
 
 
 def null_keys_never_change(patch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,15 @@ from dataclasses import replace
 from tests.spark.differential import dml
 from tests.spark.differential.columns import DAYS, Column, literal
 from tests.spark.differential.queries import over_target, query
-from tests.spark.differential.script import Flow, Form, Script, Step, places
+from tests.spark.differential.script import POINTS, Flow, Form, Script, Step, places
 from tests.spark.differential.sources import Table, sources
 from tests.spark.differential.windows import Window, window
 from tests.spark.differential.writer import SHAPES, Query
 
 FLOWS = 5
 STEPS = 6
+# How many of the runs die.
+_DEADLY = 0.1
 
 
 def world(
@@ -153,7 +155,19 @@ def _steps(
                 select=(rng.choice(flows[:-1]).target,) if rng.random() < 0.05 and len(flows) > 1 else (),
             )
         )
-    return [_consistent(step) for step in steps]
+    return _dying([_consistent(step) for step in steps])
+
+
+def _dying(steps: list[Step]) -> list[Step]:
+    """Some runs die; which, the rest of the steps decides. The last one lives, to show what became of the others."""
+    rng = random.Random(repr(steps))
+    return [
+        *(
+            replace(step, dies=f"{rng.choice(POINTS)} {rng.randint(1, 3)}") if rng.random() < _DEADLY else step
+            for step in steps[:-1]
+        ),
+        steps[-1],
+    ]
 
 
 def _overrides(

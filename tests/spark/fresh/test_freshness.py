@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_replacewhere.errors import PlanRefusedError
+from airflow_provider_replacewhere.errors import NullKeyError, PlanRefusedError
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.planning.report import RunReport
 from airflow_provider_replacewhere.spark.log import commit_text
@@ -266,6 +266,18 @@ def test_changes_in_sources(lake: Lake) -> None:
     assert is_right(lake)
 
 
+def test_a_row_without_a_key_is_refused_although_nothing_is_stale(lake: Lake) -> None:
+    pipeline = flow(QUERY, clauses=BY_DAY)
+    lake.run(pipeline)
+    lake.add("rides", ("2026-01-01", "a", 1))  # before the window
+    assert lake.run(pipeline).mode == "NO_OP"
+    lake.add("rides", (None, "a", 1))
+    for _ in range(2):
+        with untouched(lake, "daily", by=NullKeyError, match="1 row with NULL in day"):
+            lake.run(pipeline)
+    lake.run(pipeline, null_keys="drop")
+
+
 def test_a_source_without_versions_is_never_fresh(lake: Lake) -> None:
     files = lake.root / "files"
     lake.read("rides").write.parquet(str(files))
@@ -289,16 +301,15 @@ def test_a_random_query_is_never_fresh(lake: Lake) -> None:
     assert is_right(lake)
 
 
-def test_a_run_whose_report_was_lost_is_no_proof(lake: Lake) -> None:
+def test_a_run_whose_report_was_lost_is_found_in_the_log(lake: Lake) -> None:
     run(lake, flow(QUERY))
     lake.add("rides", ("2026-03-05", "a", 100))
     history = next(lake.root.rglob("*.db"))
     kept = history.read_bytes()
-    lake.run(flow(QUERY))
+    lost = lake.run(flow(QUERY))
     history.write_bytes(kept)
-    report = run(lake, flow(QUERY))
-    assert report.mode == "FULL_RECOMPUTE"
-    assert {"EXTERNAL_CHANGE_IN_REPLACE_WINDOW"} <= set(names(report))
+    assert run(lake, flow(QUERY)).mode == "NO_OP"
+    assert lost.run_id in [found.run_id for found in lake.session.history.runs()]
     assert is_right(lake)
 
 

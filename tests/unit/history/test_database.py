@@ -8,12 +8,13 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_replacewhere.errors import HistoryError, HistorySchemaError, ReplaceWhereError, RequestError
-from airflow_provider_replacewhere.history.database import with_driver
+from airflow_provider_replacewhere.history.database import Database, database_time, with_driver
 from airflow_provider_replacewhere.history.store import HistoryStore
 from tests.history import report
 from tests.postgres import PostgresServer
@@ -178,6 +179,14 @@ def test_a_missing_driver_is_named_with_the_extra_that_brings_it(
 )
 def test_the_driver_that_is_installed_is_taken(url: str, driver: str) -> None:
     assert with_driver(url).drivername == driver
+
+
+@pytest.mark.postgres
+def test_the_databases_time_is_that_of_the_moment_of_asking(postgres_server: PostgresServer) -> None:
+    with Database(postgres_server.new_database()).writing() as connection:
+        first = database_time(connection)
+        assert first.tzinfo is UTC
+        assert database_time(connection) > first, "a transaction may have waited for a lock since it began"
 
 
 def test_errors_tell_airflow_whether_to_retry() -> None:

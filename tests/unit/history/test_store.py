@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.history.records import Event, RunStatus
 from airflow_provider_replacewhere.history.store import HistoryStore
-from airflow_provider_replacewhere.planning.report import JobOutcome, Mode
+from airflow_provider_replacewhere.planning.report import Found, JobOutcome, Mode
 from airflow_provider_replacewhere.planning.request import Identity
 from tests.history import failure, report
 
@@ -109,8 +110,29 @@ def test_recording_twice_adds_nothing(store: HistoryStore) -> None:
 def test_another_report_under_the_same_run_id_is_refused(store: HistoryStore) -> None:
     store.record(report("r"))
     with pytest.raises(RequestError, match="The run r of daily is in the history with another report"):
-        store.record(report("r", target_version=4))
+        store.record(report("r", target_version=4, token="other"))
     assert store.last_successful(["sales.daily"])["sales.daily"]["target_version"] == 3
+
+
+def test_a_report_that_was_found_in_the_log_before_it_came_is_the_same_one(store: HistoryStore) -> None:
+    found = Found(report("r", rows_unchanged=None), Identity("dag", "run", "task", -1, 1))
+    store.record_outcome(JobOutcome("another", found=(found,)))
+    assert not store.record(report("r", rows_unchanged=1))
+    (run,) = store.runs()
+    assert run.identity.dag_id == "dag"
+    assert run.report == found.report
+
+
+def test_reports_of_one_task_are_those_of_all_its_tries(store: HistoryStore) -> None:
+    task = Identity("dag", "run", "task", -1, 1)
+    store.record(report("first"), task)
+    store.record(report("second", target="Sales.Daily"), replace(task, try_number=2))
+    for number, other in enumerate(
+        (replace(task, dag_run_id="other"), replace(task, task_id="other"), replace(task, map_index=0), Identity())
+    ):
+        store.record(report(f"other {number}"), other)
+    store.record(report("third", target="sales.other"), task)
+    assert [r["run_id"] for r in store.reports_of(task, ["sales.daily"])] == ["second", "first"]
 
 
 def test_a_dry_run_is_not_recorded(store: HistoryStore) -> None:

@@ -87,3 +87,11 @@ def test_an_outlet_named_like_a_target_tells_of_that_target_alone() -> None:
     assert targets("everything", "s3://bucket") == ["lake.daily", "weekly"]
     assert targets("idle", "") is None
     assert asset_extra("x", "", [nothing, report(dry_run=True)]) is None
+
+
+def test_an_override_is_one_line_of_the_log_whatever_is_in_it() -> None:
+    typed = "n = 1 -- \x1b[2J\n[2026-03-10] INFO all is well\r/* \u202e */"
+    request = RunRequest("app", datetime(2026, 3, 10, tzinfo=UTC), overrides=(Override("daily", typed),))
+    (line,) = [line for line in request_lines(request, "local") if "override" in line]
+    assert line.isprintable()
+    assert "all is well" in line

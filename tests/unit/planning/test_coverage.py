@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_replacewhere.errors import PredicateError
@@ -286,6 +286,7 @@ def test_joining_fragments_keeps_the_answer(history: Sequence[Entry]) -> None:
 
 @settings(max_examples=50)
 @given(st.lists(entries, max_size=12), st.integers(1, 4), st.integers(1, 12))
+@example([entry(days(0, 1, " AND region = 'a'"), 0), entry(days(0, 1), 0, definition_hash="two")], 2, 1)
 def test_what_is_kept_of_little_room_is_part_of_the_whole(
     history: Sequence[Entry], fragments: int, ranges: int
 ) -> None:

@@ -6,7 +6,7 @@ planner in the last test must make it fail.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +23,10 @@ from hypothesis.stateful import (
 )
 
 from airflow_provider_replacewhere.planning import coverage, decide, promise
+from airflow_provider_replacewhere.planning.changes import LogCommit
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, fold
 from airflow_provider_replacewhere.planning.report import Mode
-from airflow_provider_replacewhere.spark import freshness
+from airflow_provider_replacewhere.spark import freshness, landed
 from tests.unit.planning.warehouse import CELLS, DAYS, EVERYTHING, REGIONS, Cell, Run, Table, Warehouse, WindowSpec
 
 windows = st.builds(
@@ -157,6 +158,10 @@ class Histories(RuleBasedStateMachine):
     def report_is_lost(self, choice: st.DataObject) -> None:
         self.unrecorded.pop(choice.draw(st.integers(0, len(self.unrecorded) - 1)))
 
+    @rule()
+    def ledger_is_lost(self) -> None:
+        self.house.lose_ledger()
+
     # -- the source --
 
     @rule(cells=cells, value=st.none() | st.integers(1, 9))
@@ -237,7 +242,7 @@ class Histories(RuleBasedStateMachine):
     @invariant()
     def folding_in_pieces_is_folding_at_once(self) -> None:
         if hasattr(self, "house"):
-            entries = [Entry.from_json(report["coverage"]) for report in self.house.ledger]
+            entries = [Entry.from_json(report["coverage"]) for report in self.house.ledger.values()]
             assert fold(enumerate(entries, start=1)) == self.house.coverage
 
 
@@ -248,7 +253,9 @@ def tidy(table: Table, operation: str) -> None:
 
 @pytest.fixture(autouse=True)
 def logs_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(freshness, "read_commits", lambda house, *arguments: house.read_commits(None, *arguments))
+    for module in (freshness, landed):
+        monkeypatch.setattr(module, "read_commits", lambda house, *arguments: house.read_commits(None, *arguments))
+    monkeypatch.setattr(landed, "first_version", lambda house, *arguments: house.first_version(None, *arguments))
 
 
 def search(examples: int, steps: int = 25, phases: tuple[Phase, ...] = (Phase.explicit, Phase.generate)) -> None:
@@ -274,7 +281,7 @@ def test_nothing_is_called_fresh_that_is_not() -> None:
 
 
 def blind_to_foreign_commits(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(freshness, "foreign_changes", lambda *_: ())
+    patch.setattr(landed.Look, "foreign", lambda *_: ())
 
 
 def late_reports_count_as_news(patch: pytest.MonkeyPatch) -> None:
@@ -287,7 +294,7 @@ def late_reports_count_as_news(patch: pytest.MonkeyPatch) -> None:
 
 
 def commits_between_decision_and_write_are_missed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(freshness, "_late", lambda *_: ())
+    patch.setattr(freshness, "late_changes", lambda *_: ())
 
 
 def definitions_are_all_one(patch: pytest.MonkeyPatch) -> None:
@@ -324,7 +331,9 @@ def targets_are_known_by_name_alone(patch: pytest.MonkeyPatch) -> None:
 
 def everything_written_is_proof(patch: pytest.MonkeyPatch) -> None:
     original = promise.promise
-    patch.setattr(promise, "promise", lambda facts, what: replace(original(facts, what), proves=facts.region.is_exact))
+    patch.setattr(
+        promise, "promise", lambda facts, *about: replace(original(facts, *about), proves=facts.region.is_exact)
+    )
 
 
 def what_a_run_replaces_stays_covered(patch: pytest.MonkeyPatch) -> None:
@@ -337,13 +346,13 @@ def a_full_refresh_leaves_the_rest(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_log_with_a_gap_tells_nothing_new(patch: pytest.MonkeyPatch) -> None:
-    original = freshness.foreign_changes
-    patch.setattr(freshness, "foreign_changes", lambda *about: original(*about) or ())
+    original = landed.Look.foreign
+    patch.setattr(landed.Look, "foreign", lambda *about: original(*about) or ())
 
 
 def a_run_may_have_been_asked_for_long_ago(patch: pytest.MonkeyPatch) -> None:
     original = Coverage.with_entry
-    patch.setattr(Coverage, "with_entry", lambda self, entry, number: original(self, replace(entry, since=0), number))
+    patch.setattr(Coverage, "with_entry", lambda self, entry, *number: original(self, replace(entry, since=0), *number))
 
 
 def patch_why(patch: pytest.MonkeyPatch, change: Callable[[Any, Any], Any]) -> None:
@@ -351,7 +360,26 @@ def patch_why(patch: pytest.MonkeyPatch, change: Callable[[Any, Any], Any]) -> N
     patch.setattr(decide, "_why_stale", lambda facts, fragment: original(*change(facts, fragment)))
 
 
+def a_replay_forgets_what_others_did_before(patch: pytest.MonkeyPatch) -> None:
+    patch_replay(patch, lambda commits: [c for c in commits if c.token is not None])
+
+
+def a_replay_forgets_all_others_but_the_last(patch: pytest.MonkeyPatch) -> None:
+    def last(commits: Sequence[LogCommit]) -> list[LogCommit]:
+        ours = [number for number, commit in enumerate(commits) if commit.token is not None]
+        return [c for n, c in enumerate(commits) if c.token is not None or n > max(ours, default=-1)]
+
+    patch_replay(patch, last)
+
+
+def patch_replay(patch: pytest.MonkeyPatch, shown: Callable[[Sequence[LogCommit]], Sequence[LogCommit]]) -> None:
+    original = landed.replay
+    patch.setattr(landed, "replay", lambda known, id_, commits, *rest: original(known, id_, shown(commits), *rest))
+
+
 BUGS = (
+    a_replay_forgets_what_others_did_before,
+    a_replay_forgets_all_others_but_the_last,
     blind_to_foreign_commits,
     late_reports_count_as_news,
     commits_between_decision_and_write_are_missed,

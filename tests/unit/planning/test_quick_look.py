@@ -20,7 +20,7 @@ from airflow_provider_replacewhere.planning.directory import place
 from airflow_provider_replacewhere.planning.fingerprint import PARTS, fingerprint
 from airflow_provider_replacewhere.planning.pipeline import pipeline_of
 from airflow_provider_replacewhere.planning.planned import planned
-from airflow_provider_replacewhere.planning.promise import promise, proven
+from airflow_provider_replacewhere.planning.promise import promise
 from airflow_provider_replacewhere.planning.quick_look import quick_look
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
 from airflow_provider_replacewhere.planning.request import Override, RunRequest
@@ -115,14 +115,8 @@ class House:
                 for n, pin in pins.items()
             ]
             report = planned(request, each, NOON.isoformat(), where, facts, decision, read, {})
-            entry = proven(
-                facts,
-                promise(facts, decision),
-                run_id=report.run_id,
-                target_id=self.table(name).table_id,
-                decided_at=version - 1,
-                target_version=version,
-            )
+            promised = promise(facts, decision, self.table(name).table_id, version - 1)
+            entry = promised.proven(report.run_id, version)
             types = {column: type_ for column, type_ in TYPES.items() if column in where}
             changes = {"window_types": types, "unwatched": (), "target_version": version, "coverage": entry.to_json()}
             self.record(replace(report, **{**changes, **known.get("report", {})}))
@@ -178,6 +172,7 @@ def test_nothing_changed_is_a_no_op_that_says_all_that_sparks_own_would(house: H
         "table_name": "daily",
         "version": 3,
         "exists": True,
+        "commits_of_others": [],
         "table_id": "id of daily",
         "path": "file:/lake/daily",
     }

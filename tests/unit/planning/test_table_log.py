@@ -235,3 +235,26 @@ def test_what_is_read_once_is_not_read_again(log: MemoryLog) -> None:
     assert table.first_change(1) is None
     assert table.first_change(1) is None
     assert log.read == ["00000000000000000002.json"]
+
+
+@pytest.mark.parametrize("form", ["empty", "cut", "blank", "no objects", "nested", "zeros", "wrong parts", "no file"])
+def test_a_commit_that_is_damaged_is_in_doubt_and_never_unchanged(log: MemoryLog, form: str) -> None:
+    version = log.optimize()
+    name = f"{version:020d}.json"
+    good = log.files[name]
+    damaged = {
+        "empty": "",
+        "cut": good[: len(good) // 2],
+        "blank": "\n \n",
+        "no objects": "[]\n5\nnull",
+        "nested": '{"add": ' + "[" * 200_000,
+        "zeros": "\0" * 4096,
+        "wrong parts": '{"commitInfo": 7}\n{"add": []}',
+        "no file": good,
+    }
+    log.files[name] = damaged[form]
+    if form == "no file":
+        log.forget(version)
+        log.files[f"{version:020d}.crc"] = "{}"
+    with pytest.raises(InDoubtError):
+        TableLog("rides", log).first_change(1)

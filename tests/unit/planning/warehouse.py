@@ -19,9 +19,12 @@ from airflow_provider_replacewhere.planning import promise
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin
 from airflow_provider_replacewhere.planning.decide import Decision, Facts, Reason, SourceChange, decide
-from airflow_provider_replacewhere.planning.report import Mode
+from airflow_provider_replacewhere.planning.landed import Landed, metadata_of
+from airflow_provider_replacewhere.planning.report import Mode, RunReport
+from airflow_provider_replacewhere.planning.request import Identity
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
-from airflow_provider_replacewhere.spark import freshness
+from airflow_provider_replacewhere.spark import freshness, landed
+from tests.history import report as report_of
 
 Cell = tuple[int, str | None]
 Content = dict[Cell, int]
@@ -128,11 +131,11 @@ class Table:
         *,
         metadata: bool = False,
         data_change: bool = True,
-        token: str | None = None,
+        said: str | None = None,
     ) -> str:
-        info: dict[str, Any] = {"operation": operation}
-        if token is not None:
-            info["userMetadata"] = json.dumps({"replacewhere": {"version": 1, "token": token}})
+        info: dict[str, Any] = {"operation": operation, "timestamp": 1_772_323_200_000}
+        if said is not None:
+            info["userMetadata"] = said
         actions: list[dict[str, Any]] = [{"commitInfo": info}]
         if metadata:
             actions.append({"metaData": {"id": self.table_id}})
@@ -162,11 +165,22 @@ class Run:
     decision: Decision
     state: Any
     content: Content
+    found: tuple[Landed, ...] = ()
     entry: Mapping[str, Any] | None = None
 
     @property
-    def report(self) -> dict[str, Any]:
-        return {"evaluated": dict(self.facts.evaluated), "coverage": self.entry}
+    def report(self) -> RunReport:
+        """What the ledger and the commit need to know of it; the rest of a report is of no account here."""
+        return report_of(
+            str(self.number),
+            mode=self.decision.mode,
+            reasons=self.decision.reasons,
+            window=self.facts.window,
+            evaluated=dict(self.facts.evaluated),
+            window_types=TYPES,
+            coverage=self.entry,
+            replaced=None,
+        )
 
 
 class Warehouse:
@@ -175,7 +189,7 @@ class Warehouse:
         self.numbers = itertools.count(1)
         self.source = Table("source-0", partitioned)
         self.target: Table | None = None
-        self.ledger: list[Mapping[str, Any]] = []
+        self.ledger: dict[str, Mapping[str, Any]] = {}
         self.coverage = Coverage()
         self.decide = checked
 
@@ -209,7 +223,8 @@ class Warehouse:
         coverage = self.coverage if slice_ is None else slice_
         target, region = self.target, region_of(spec.sql)
         state = None if target is None else self._state(target)
-        window: Any = SimpleNamespace(types=TYPES, region=region)
+        seen = landed.look(self, state, coverage)  # type: ignore[arg-type]
+        previous = seen.runs[-1].report.to_json() if seen.runs else next(reversed(self.ledger.values()), None)
         version = self.source.version if versioned else None
         source: Any = SimpleNamespace(name="s", version=version, path="source", table_id=self.source.table_id)
         facts = Facts(
@@ -220,9 +235,9 @@ class Warehouse:
             target_exists=target is not None,
             target_id=target.table_id if target else None,
             target_version=target.version if target else None,
-            coverage=coverage,
-            foreign=freshness.foreign_changes(self, state, window, coverage),  # type: ignore[arg-type]
-            previous=self.ledger[-1] if self.ledger else None,
+            coverage=seen.coverage,
+            foreign=seen.foreign(landed.touched_in(state), TYPES) if state is not None else (),
+            previous=previous,
             override=spec.sql if override else None,
             evaluated={"rand()": "0.5"} if rand else {},
             query_is_deterministic=not random_query,
@@ -235,7 +250,7 @@ class Warehouse:
         answer = self.answer(definition, self.source.now)
         if random_query:
             answer = {cell: value + 1000 * next(self.numbers) for cell, value in answer.items()}
-        run = Run(next(self.numbers), spec, definition, facts, decision, state, answer)
+        run = Run(next(self.numbers), spec, definition, facts, decision, state, answer, seen.runs)
         if decision.mode is Mode.NO_OP:
             self._prove(run, None)
         return run
@@ -283,15 +298,25 @@ class Warehouse:
                 return False
         written = {cell: value for cell, value in run.content.items() if cell in run.spec.cells & replaced}
         kept = {cell: value for cell, value in target.now.items() if cell not in replaced}
-        version = target.commit("WRITE", kept | written, replaced, token=str(run.number))
+        promised = promise.promise(run.facts, run.decision, run.state.table_id, run.state.version)
+        said = metadata_of(run.report, promised, Identity())
+        version = target.commit("WRITE", kept | written, replaced, said=said)
         self._prove(run, version)
         return True
 
     def record(self, run: Run) -> None:
-        assert run.entry is not None
-        self.ledger.append(json.loads(json.dumps(run.report)))
-        folded = Coverage.from_json(json.loads(json.dumps(self.coverage.to_json())))
-        self.coverage = folded.with_entry(Entry.from_json(self.ledger[-1]["coverage"]), len(self.ledger))
+        """Put the run into the ledger, and those before it that its commits were found of."""
+        for report in (*(found.report for found in run.found), run.report):
+            if report.run_id in self.ledger:
+                continue
+            value = json.loads(json.dumps(report.to_json()))
+            self.ledger[report.run_id] = value
+            folded = Coverage.from_json(json.loads(json.dumps(self.coverage.to_json())))
+            self.coverage = folded.with_entry(Entry.from_json(value["coverage"]), len(self.ledger))
+
+    def lose_ledger(self) -> None:
+        """The database is gone, and an empty one is in its place."""
+        self.ledger, self.coverage = {}, Coverage()
 
     def run(self, spec: WindowSpec, definition: int = 0, **how: Any) -> Run:
         """All three steps."""
@@ -321,6 +346,11 @@ class Warehouse:
         assert table is not None
         return table.commits(after, upto)
 
+    def first_version(self, _: Any, path: str) -> int | None:
+        """In the place of :func:`spark.log.first_version`."""
+        log = (self.source if path == "source" else self.target).log  # type: ignore[union-attr]
+        return next((version for version, text in enumerate(log) if text is not None), None)
+
     def _state(self, target: Table) -> Any:
         return SimpleNamespace(
             schema=[
@@ -336,10 +366,8 @@ class Warehouse:
         )
 
     def _prove(self, run: Run, version: int | None) -> None:
-        commit: Any = None if version is None else SimpleNamespace(version=version)
-        window: Any = SimpleNamespace(types=TYPES, region=run.facts.region)
-        promised = promise.promise(run.facts, run.decision)
-        found = freshness.entry(
-            self, run.facts, promised, window, run.state, commit, str(run.number)  # type: ignore[arg-type]
-        )  # fmt: skip
+        promised = promise.promise(run.facts, run.decision, run.state.table_id, run.state.version)
+        committed = run.state.version if version is None else version
+        late = freshness.late_changes(self, run.state, TYPES, committed) if version is not None else ()  # type: ignore[arg-type]
+        found = promised.proven(str(run.number), committed, late)
         run.entry = found.to_json()

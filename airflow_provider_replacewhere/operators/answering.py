@@ -1,0 +1,152 @@
+"""Leases for the driver of this task's application: the driver asks by files, and this worker asks the ledger."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_provider_replacewhere.errors import LeaseLostError, ReplaceWhereError, RequestError
+from airflow_provider_replacewhere.planning.leasing import Overlapped, Permit
+from airflow_provider_replacewhere.planning.questions import ANSWER, QUESTION
+from airflow_provider_replacewhere.text import shown
+
+if TYPE_CHECKING:
+    from airflow_provider_replacewhere.planning.leasing import Leases
+
+# How long the end of a task waits for the leases to be given back; those that are left expire.
+_GOODBYE_SECONDS = 15.0
+
+log = logging.getLogger(__name__)
+
+
+class Letters(Protocol):
+    """The place in which questions and answers lie."""
+
+    def read(self, name: str) -> str | None:
+        """A letter; None where there is none (yet)."""
+
+    def write(self, name: str, text: str) -> None:
+        """Leave a letter, whole or not at all."""
+
+
+@dataclass
+class Stop:
+    """Tells the thread that answers to end, wherever it waits."""
+
+    event: threading.Event = field(default_factory=threading.Event)
+
+    def sleep(self, seconds: float) -> None:
+        """:raises InterruptedError: the application has ended"""
+        if self.event.wait(seconds):
+            raise InterruptedError("the application has ended")
+
+
+@contextmanager
+def answering(letters: Letters, leases: Leases, stop: Stop, *, poll_seconds: float) -> Iterator[None]:
+    """Answer the driver's questions while the body waits for its application, and give its leases back afterwards.
+
+    :param leases: whose waiting is ended by ``stop``
+    :param poll_seconds: between two looks for a question
+    """
+    thread = threading.Thread(
+        target=_Answers(letters, leases, stop, poll_seconds).run, name="answers about leases", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.event.set()
+        thread.join(_GOODBYE_SECONDS)
+
+
+@dataclass
+class _Answers:
+    letters: Letters
+    leases: Leases
+    stop: Stop
+    poll_seconds: float
+    _held: dict[str, tuple[ExitStack, Permit]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        try:
+            for number in count(1):
+                question = self._next(QUESTION.format(number))
+                self.letters.write(ANSWER.format(number), json.dumps(self._answer(question)))
+        except InterruptedError:
+            pass
+        except Exception:
+            # The driver gets no answer, and so no permission: it gives up and says so.
+            log.exception("Questions of the driver about leases are not answered any more")
+        finally:
+            for held, _ in self._held.values():
+                with held:
+                    pass
+
+    def _next(self, name: str) -> Mapping[str, Any]:
+        while (text := self.letters.read(name)) is None:
+            self.stop.sleep(self.poll_seconds)
+        try:
+            question = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise RequestError(f"The driver's question {name} cannot be read: {error}.") from error
+        if not isinstance(question, dict):
+            raise RequestError(f"The driver's question {name} is no object: {shown(question)}.")
+        return question
+
+    def _answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            _require_names(question)
+            match question["verb"]:
+                case "take":
+                    return self._take(question)
+                case "permit":
+                    self._permit(question)
+                case "release":
+                    self._release(question)
+                case other:
+                    raise RequestError(f"The driver asks for {other!r}, which is no question about a lease.")
+        except ReplaceWhereError as error:
+            return {"error": error.to_json()}
+        return {}
+
+    def _take(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        # Imported here because it brings the region algebra, which no Dag file needs.
+        from airflow_provider_replacewhere.predicates.region import Region
+
+        stack = ExitStack()
+        region = Region.from_json(question.get("region"))
+        holding = self.leases.holding(question["target"], question["flow"], question["run_id"], region)
+        found = stack.enter_context(holding)
+        if isinstance(found, Overlapped):
+            stack.close()
+            return {"overlapped": found.holders}
+        self._held[question["run_id"]] = stack, found
+        return {}
+
+    def _permit(self, question: Mapping[str, Any]) -> None:
+        held = self._held.get(question["run_id"])
+        if held is None:
+            raise LeaseLostError(f"The run {question['run_id']} holds no lease on {question['target']}.")
+        held[1]()
+
+    def _release(self, question: Mapping[str, Any]) -> None:
+        held = self._held.pop(question["run_id"], None)
+        if held is not None:
+            held[0].close()
+
+
+def _require_names(question: Mapping[str, Any]) -> None:
+    """:raises RequestError: the question does not say what it is about"""
+    for name in ("verb", "target", "flow", "run_id"):
+        if not isinstance(question.get(name), str):
+            raise RequestError(
+                f"The driver's question has {shown(question.get(name))} as its {name}.",
+                hint="Let the worker and the driver run the same version of airflow-provider-replacewhere, and nobody "
+                "but the driver write into the exchange place.",
+            )

@@ -1,0 +1,56 @@
+"""The Spark application with a fault in it: driver and JVM are killed at the point that the environment names."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+from pyspark.sql.functions import spark_partition_id, udf
+
+from airflow_provider_replacewhere.spark import asking, job, run
+
+
+def die(*_: Any, **__: Any) -> NoReturn:
+    """End like a machine that lost its power: the wrapper has given driver and JVM a process group of their own."""
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+    raise AssertionError
+
+
+def killing_rows(rows: Any) -> Any:
+    """The rows, of which the first kills the driver while it is written: the target's rows are read, no commit is."""
+    group = os.getpgid(0)
+    kill = udf(lambda _: os.killpg(group, signal.SIGKILL) or True, "boolean")
+    return rows.where(kill(spark_partition_id()))
+
+
+def at(point: str) -> None:
+    """Put the fault in."""
+    replace, report = run._Run._replace, job._report
+    match point:
+        case "started":
+            job.run_request = die  # type: ignore[assignment]
+        case "before_write":
+            run._Run._replace = die  # type: ignore[method-assign]
+        case "while_writing":
+            run._Run._replace = lambda self, decision, rows, *rest: replace(  # type: ignore[method-assign]
+                self, decision, killing_rows(rows), *rest
+            )
+        case "committed":
+            run._Run._replace = lambda *about: die(replace(*about))  # type: ignore[method-assign]
+        case "reported":
+            job._report = lambda session, request, outcome: (  # type: ignore[assignment]
+                report(session, request, outcome),
+                die() if outcome.reports else None,
+            )
+        case "none":
+            pass
+        case _:
+            raise ValueError(point)
+
+
+# A worker that is gone is not waited for as long as in life.
+asking.SILENCE_SECONDS = 8.0
+at(os.environ["REPLACEWHERE_TEST_FAULT"])
+sys.exit(job.main(sys.argv[1:]))

@@ -1,0 +1,193 @@
+"""A driver asks for leases by files, and the worker that submitted it answers from the ledger."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_replacewhere.errors import LeaseLostError
+from airflow_provider_replacewhere.history.keeping import LedgerLeases
+from airflow_provider_replacewhere.history.store import HistoryStore
+from airflow_provider_replacewhere.operators.answering import Stop, answering
+from airflow_provider_replacewhere.operators.cluster import Cluster
+from airflow_provider_replacewhere.operators.exchange import Exchange, open_exchange
+from airflow_provider_replacewhere.planning.request import Identity
+from airflow_provider_replacewhere.predicates import Region, parse_predicate
+
+LOCAL = Cluster("local[2]", "client")
+WEEK = parse_predicate("day >= DATE'2026-03-01' AND day < DATE'2026-03-08'", {"day": "date"})
+NEXT = parse_predicate("day >= DATE'2026-03-08'", {"day": "date"})
+BACKWARDS = {"type": "int", "ranges": [[5, 1]], "null": False}
+
+
+class Driver:
+    """Asks as ``spark/asking.py`` does, without Spark."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.folder = Path(exchange.questions_uri)
+        self.folder.mkdir()
+        self.numbers = count(1)
+
+    def write(self, text: str) -> int:
+        number = next(self.numbers)
+        beside = self.folder / "beside"
+        beside.write_text(text)
+        beside.rename(self.folder / f"question-{number}.json")
+        return number
+
+    def answer(self, number: int, seconds: float = 20) -> dict[str, Any] | None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            file = self.folder / f"answer-{number}.json"
+            if file.exists():
+                return dict(json.loads(file.read_text()))
+            time.sleep(0.01)
+        return None
+
+    def ask(self, verb: str, region: Region = WEEK, run: str = "app/daily") -> dict[str, Any] | None:
+        question = {"verb": verb, "target": "daily", "flow": "daily", "run_id": run, "region": region.to_json()}
+        return self.answer(self.write(json.dumps(question)))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> HistoryStore:
+    store = HistoryStore(f"sqlite:///{tmp_path}/history.db")
+    store.migrate()
+    return store
+
+
+@contextmanager
+def worker(store: HistoryStore, **policy: Any) -> Iterator[Driver]:
+    exchange = open_exchange("app", LOCAL, None)
+    stop = Stop()
+    leases = LedgerLeases(store, Identity("dag", "run", "task", -1, 1), sleep=stop.sleep, **policy)
+    driver = Driver(exchange)
+    try:
+        with answering(exchange, leases, stop, poll_seconds=0.01):
+            yield driver
+    finally:
+        exchange.discard()
+
+
+def test_a_region_is_taken_permitted_and_given_back(store: HistoryStore) -> None:
+    with worker(store) as driver:
+        assert driver.ask("take") == {}
+        (lease,) = store.leases()
+        assert (lease.region, lease.identity.dag_id, lease.run_id) == (WEEK, "dag", "app/daily")
+        assert driver.ask("permit") == {}
+        assert [str(each.state) for each in store.leases()] == ["committing"]
+        assert driver.ask("release") == {}
+        assert store.leases() == []
+
+
+def test_what_the_driver_leaves_behind_is_given_back_when_it_ends(store: HistoryStore) -> None:
+    with worker(store) as driver:
+        driver.ask("take")
+    assert store.leases() == []
+
+
+@pytest.mark.parametrize(("region", "granted"), [(WEEK, False), (NEXT, True)], ids=["overlapping", "disjoint"])
+def test_another_run_in_the_region_is_named(store: HistoryStore, region: Region, granted: bool) -> None:
+    with worker(store) as first, worker(store, on_overlap="skip") as second:
+        first.ask("take")
+        answer = second.ask("take", region, "other/daily")
+        assert answer is not None
+        assert ("overlapped" in answer) is not granted
+        assert granted or "Dag dag, Dag run run, task task, try 1" in answer["overlapped"]
+
+
+def test_a_run_that_must_not_wait_is_refused(store: HistoryStore) -> None:
+    with worker(store) as first, worker(store, on_overlap="fail") as second:
+        first.ask("take")
+        answer = second.ask("take", WEEK, "other/daily")
+        assert answer is not None
+        assert answer["error"]["type"] == "RegionHeldError"
+        assert answer["error"]["retryable"]
+
+
+def test_a_worker_that_waits_is_ended_with_its_application(store: HistoryStore) -> None:
+    with worker(store) as first:
+        first.ask("take")
+        with worker(store, wait_seconds=600) as second:
+            asked = {"verb": "take", "target": "daily", "flow": "d", "run_id": "other/daily", "region": WEEK.to_json()}
+            number = second.write(json.dumps(asked))
+            until = time.monotonic() + 20
+            while len(store.leases(waiting=True)) < 2 and time.monotonic() < until:
+                time.sleep(0.01)
+            assert len(store.leases(waiting=True)) == 2
+            assert second.answer(number, 0.1) is None
+        assert [each.run_id for each in store.leases(waiting=True)] == ["app/daily"]
+
+
+def test_no_permission_without_a_lease(store: HistoryStore) -> None:
+    with worker(store) as driver:
+        answer = driver.ask("permit")
+        assert answer is not None
+        assert answer["error"]["type"] == "LeaseLostError"
+
+
+def test_a_lease_that_was_taken_away_gives_no_permission_and_is_told_at_once(store: HistoryStore) -> None:
+    told: list[LeaseLostError] = []
+    lost = threading.Event()
+
+    def on_lost(error: LeaseLostError) -> None:
+        told.append(error)
+        lost.set()
+
+    with worker(store, on_lost=on_lost, seconds=1.0) as driver:
+        driver.ask("take")
+        store.break_lease(store.leases()[0].fence)
+        assert lost.wait(20)
+        answer = driver.ask("permit")
+        assert answer is not None
+        assert answer["error"]["type"] == "LeaseLostError"
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '"take"'])
+def test_a_question_that_cannot_be_read_is_not_answered(store: HistoryStore, text: str) -> None:
+    with worker(store) as driver:
+        assert driver.answer(driver.write(text), 0.3) is None
+
+
+@pytest.mark.parametrize("verb", ["give", "", "take "])
+def test_an_unknown_question_is_refused(store: HistoryStore, verb: str) -> None:
+    with worker(store) as driver:
+        answer = driver.ask(verb)
+        assert answer is not None
+        assert answer["error"]["type"] == "RequestError"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"verb": 5},
+        {"run_id": None},
+        {"target": ["daily"]},
+        {"flow": {}},
+        {"region": None},
+        {"region": []},
+        {"region": {"version": 99}},
+        {"region": {"version": 1, "parts": [7]}},
+        {"region": {"version": 1, "parts": [{"boxes": [[[["n"], BACKWARDS]]], "conditions": []}]}},
+    ],
+    ids=str,
+)
+def test_a_question_with_a_broken_part_takes_nothing_and_the_next_is_answered(
+    store: HistoryStore, changed: dict[str, Any]
+) -> None:
+    question = {"verb": "take", "target": "daily", "flow": "daily", "run_id": "app/daily", "region": WEEK.to_json()}
+    with worker(store) as driver:
+        answer = driver.answer(driver.write(json.dumps({**question, **changed})))
+        assert answer is not None
+        assert answer["error"]["type"] in ("RequestError", "PredicateError")
+        assert store.leases() == []
+        assert driver.ask("take") == {}
