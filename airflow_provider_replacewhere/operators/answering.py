@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_replacewhere.errors import LeaseLostError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.planning.leasing import Overlapped, Permit
-from airflow_provider_replacewhere.planning.questions import ANSWER, QUESTION
+from airflow_provider_replacewhere.planning.questions import ANSWER, QUESTION, SIGN, SIGN_SECONDS
 from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
@@ -40,9 +41,11 @@ class Stop:
     """Tells the thread that answers to end, wherever it waits."""
 
     event: threading.Event = field(default_factory=threading.Event)
+    on_sleep: Callable[[], None] = lambda: None
 
     def sleep(self, seconds: float) -> None:
         """:raises InterruptedError: the application has ended"""
+        self.on_sleep()
         if self.event.wait(seconds):
             raise InterruptedError("the application has ended")
 
@@ -54,9 +57,9 @@ def answering(letters: Letters, leases: Leases, stop: Stop, *, poll_seconds: flo
     :param leases: whose waiting is ended by ``stop``
     :param poll_seconds: between two looks for a question
     """
-    thread = threading.Thread(
-        target=_Answers(letters, leases, stop, poll_seconds).run, name="answers about leases", daemon=True
-    )
+    answers = _Answers(letters, leases, stop, poll_seconds)
+    stop.on_sleep = answers.live
+    thread = threading.Thread(target=answers.run, name="answers about leases", daemon=True)
     thread.start()
     try:
         yield
@@ -72,6 +75,14 @@ class _Answers:
     stop: Stop
     poll_seconds: float
     _held: dict[str, tuple[ExitStack, Permit]] = field(default_factory=dict)
+    _lived_at: float | None = None
+
+    def live(self) -> None:
+        """Show that somebody is here: wherever this waits, for a question or for other runs."""
+        now = time.monotonic()
+        if self._lived_at is None or now - self._lived_at >= SIGN_SECONDS:
+            self._lived_at = now
+            self.letters.write(SIGN, json.dumps({"alive": now}))
 
     def run(self) -> None:
         try:

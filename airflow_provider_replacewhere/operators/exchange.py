@@ -69,11 +69,12 @@ class Exchange:
         return text
 
     def write(self, name: str, text: str) -> None:
-        """An answer to the driver."""
+        """An answer to the driver, or a sign of life, for which the driver may have made no folder yet."""
         letter = self._letter(name)
         if not isinstance(letter, Path):
             letter.write_text(text, encoding="utf-8")  # an object is there whole or not at all
             return
+        letter.parent.mkdir(mode=0o700, exist_ok=True)
         beside = letter.with_name(f".{letter.name}")
         beside.write_text(text, encoding="utf-8")
         beside.replace(letter)

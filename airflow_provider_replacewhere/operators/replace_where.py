@@ -276,7 +276,6 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             earlier=ledger.earlier(definition),
             undo=asked.undo,
             questions_uri=exchange.questions_uri,
-            wait_seconds=self.wait_seconds,
             limits=Limits(
                 max_deleted_rows=self.max_deleted_rows,
                 max_deleted_fraction=self.max_deleted_fraction,

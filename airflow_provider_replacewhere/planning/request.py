@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_replacewhere.errors import RequestError
-from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS
 from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.text import Document
 
@@ -99,7 +98,6 @@ class RunRequest:
         the application's own id
     :param undo: in place of flows, the run that is to be undone
     :param questions_uri: the folder in which the driver asks the worker for leases; None: it takes none
-    :param wait_seconds: how long the worker may let it wait for one
     :param limits: beyond which a run is refused
     :param earlier: the reports of earlier tries of this task, as JSON: what they wrote is not written again
     """
@@ -130,7 +128,6 @@ class RunRequest:
     limits: Limits = Limits()
     undo: Undo | None = None
     questions_uri: str | None = None
-    wait_seconds: float = WAIT_SECONDS
 
     def __post_init__(self) -> None:
         if self.as_of.tzinfo is None:

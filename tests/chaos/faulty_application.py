@@ -51,6 +51,6 @@ def at(point: str) -> None:
 
 
 # A worker that is gone is not waited for as long as in life.
-asking.SILENCE_SECONDS = 8.0
+asking.SILENCE_SECONDS = 12.0
 at(os.environ["REPLACEWHERE_TEST_FAULT"])
 sys.exit(job.main(sys.argv[1:]))
