@@ -74,7 +74,7 @@ class Exchange:
         if not isinstance(letter, Path):
             letter.write_text(text, encoding="utf-8")  # an object is there whole or not at all
             return
-        letter.parent.mkdir(mode=0o700, exist_ok=True)
+        letter.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         beside = letter.with_name(f".{letter.name}")
         beside.write_text(text, encoding="utf-8")
         beside.replace(letter)
