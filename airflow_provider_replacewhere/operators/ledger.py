@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_replacewhere.errors import HistoryError, HistorySchemaError, ReplaceWhereError, SubmitError
+from airflow_provider_replacewhere.errors import (
+    HistoryError,
+    HistoryRowError,
+    HistorySchemaError,
+    ReplaceWhereError,
+    SubmitError,
+)
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
@@ -61,7 +67,8 @@ class Ledger:
         """
         if not request.dry_run:
             for flow in definition.selected(request.select) or ():
-                self._hook.end_lost(str(flow.target), self.identity)
+                with suppress(HistoryRowError):  # a damaged row of an old run keeps no new one from running
+                    self._hook.end_lost(str(flow.target), self.identity)
                 self._start(request, flow)
         try:
             yield
