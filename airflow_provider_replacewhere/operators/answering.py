@@ -18,7 +18,7 @@ from airflow_provider_replacewhere.planning.questions import ANSWER, QUESTION, S
 from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
-    from airflow_provider_replacewhere.planning.leasing import Leases
+    from airflow_provider_replacewhere.history.keeping import LedgerLeases
 
 # How long the end of a task waits for the leases to be given back; those that are left expire.
 _GOODBYE_SECONDS = 15.0
@@ -51,13 +51,16 @@ class Stop:
 
 
 @contextmanager
-def answering(letters: Letters, leases: Leases, stop: Stop, *, poll_seconds: float) -> Iterator[None]:
+def answering(
+    letters: Letters, leases: LedgerLeases, stop: Stop, *, poll_seconds: float, taken_up: bool = False
+) -> Iterator[None]:
     """Answer the driver's questions while the body waits for its application, and give its leases back afterwards.
 
     :param leases: whose waiting is ended by ``stop``
     :param poll_seconds: between two looks for a question
+    :param taken_up: whether another worker has answered before
     """
-    answers = _Answers(letters, leases, stop, poll_seconds)
+    answers = _Answers(letters, leases, stop, poll_seconds, taken_up)
     stop.on_sleep = answers.live
     thread = threading.Thread(target=answers.run, name="answers about leases", daemon=True)
     thread.start()
@@ -71,9 +74,10 @@ def answering(letters: Letters, leases: Leases, stop: Stop, *, poll_seconds: flo
 @dataclass
 class _Answers:
     letters: Letters
-    leases: Leases
+    leases: LedgerLeases
     stop: Stop
     poll_seconds: float
+    taken_up: bool
     _held: dict[str, tuple[ExitStack, Permit]] = field(default_factory=dict)
     _lived_at: float | None = None
 
@@ -86,7 +90,7 @@ class _Answers:
 
     def run(self) -> None:
         try:
-            for number in count(1):
+            for number in count(self._catch_up() if self.taken_up else 1):
                 question = self._next(QUESTION.format(number))
                 self.letters.write(ANSWER.format(number), json.dumps(self._answer(question)))
         except InterruptedError:
@@ -99,16 +103,37 @@ class _Answers:
                 with held:
                     pass
 
+    def _catch_up(self) -> int:
+        """Take up the leases that the worker before held; the number of the first question that it left unanswered.
+
+        A lease that is gone is not taken anew, for others may have written the region since: its run will get no
+        permission.
+        """
+        taken: dict[str, Mapping[str, Any]] = {}
+        for number in count(1):
+            asked, answered = self.letters.read(QUESTION.format(number)), self.letters.read(ANSWER.format(number))
+            if asked is None or answered is None:
+                break
+            question = _question(asked, QUESTION.format(number))
+            _require_names(question)
+            if question["verb"] == "take" and json.loads(answered) == {}:
+                taken[question["run_id"]] = question
+            elif question["verb"] == "release":
+                taken.pop(question["run_id"], None)
+        for run_id, question in taken.items():
+            stack = ExitStack()
+            permit = stack.enter_context(self.leases.resuming(question["target"], run_id))
+            if permit is None:
+                stack.close()
+                log.warning("The lease of %s on %s is gone: it may not commit", run_id, question["target"])
+            else:
+                self._held[run_id] = stack, permit
+        return number
+
     def _next(self, name: str) -> Mapping[str, Any]:
         while (text := self.letters.read(name)) is None:
             self.stop.sleep(self.poll_seconds)
-        try:
-            question = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise RequestError(f"The driver's question {name} cannot be read: {error}.") from error
-        if not isinstance(question, dict):
-            raise RequestError(f"The driver's question {name} is no object: {shown(question)}.")
-        return question
+        return _question(text, name)
 
     def _answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -150,6 +175,17 @@ class _Answers:
         held = self._held.pop(question["run_id"], None)
         if held is not None:
             held[0].close()
+
+
+def _question(text: str, name: str) -> Mapping[str, Any]:
+    """:raises RequestError: it is none"""
+    try:
+        question = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"The driver's question {name} cannot be read: {error}.") from error
+    if not isinstance(question, dict):
+        raise RequestError(f"The driver's question {name} is no object: {shown(question)}.")
+    return question
 
 
 def _require_names(question: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.planning.limits import Limits
+from airflow_provider_replacewhere.planning.questions import SILENCE_SECONDS
 from airflow_provider_replacewhere.text import Document
 
 REQUEST_VERSION = 1
@@ -98,6 +99,7 @@ class RunRequest:
         the application's own id
     :param undo: in place of flows, the run that is to be undone
     :param questions_uri: the folder in which the driver asks the worker for leases; None: it takes none
+    :param silence_seconds: after so long without a sign of the worker, the driver takes it for lost and gives up
     :param limits: beyond which a run is refused
     :param earlier: the reports of earlier tries of this task, as JSON: what they wrote is not written again
     """
@@ -128,6 +130,7 @@ class RunRequest:
     limits: Limits = Limits()
     undo: Undo | None = None
     questions_uri: str | None = None
+    silence_seconds: float = SILENCE_SECONDS
 
     def __post_init__(self) -> None:
         if self.as_of.tzinfo is None:

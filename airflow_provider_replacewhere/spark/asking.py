@@ -35,11 +35,14 @@ class WorkersLeases:
 
     :param place: the folder of questions and answers, as the driver reaches it
     :param poll_seconds: between two looks for an answer
+    :param silence_seconds: after which a worker that shows no sign of life is lost; where another may take its place,
+        so long as that may take
     """
 
     session: SparkSession
     place: str
     poll_seconds: float = 0.1
+    silence_seconds: float = SILENCE_SECONDS
     clock: Callable[[], float] = time.monotonic
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -48,7 +51,7 @@ class WorkersLeases:
         """See :meth:`..planning.leasing.Leases.holding`."""
         about = {"target": target, "flow": flow, "run_id": run_id}
         asked = {"verb": "take", **about, "region": region.to_json()}
-        answer = self._ask(asked)
+        answer = self._ask(asked, self.silence_seconds)
         if "overlapped" in answer:
             yield Overlapped(answer["overlapped"])
             return
@@ -57,12 +60,12 @@ class WorkersLeases:
         finally:
             # Whatever comes of it: a lease that is not given back expires.
             with suppress(ReplaceWhereError):
-                self._ask({"verb": "release", **about})
+                self._ask({"verb": "release", **about}, SILENCE_SECONDS)
 
     def _permit(self, about: dict[str, str]) -> None:
-        self._ask({"verb": "permit", **about})
+        self._ask({"verb": "permit", **about}, self.silence_seconds)
 
-    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, question: dict[str, Any], silence_seconds: float) -> dict[str, Any]:
         """The worker's answer, for which it may take as long as it shows that it is alive.
 
         :raises ReplaceWhereError: the worker says no
@@ -71,7 +74,7 @@ class WorkersLeases:
         number = next(self._numbers)
         write_text(self.session, f"{self.place}/{QUESTION.format(number)}", json.dumps(question))
         sign, heard, looked = None, self.clock(), 0.0
-        while self.clock() - heard < SILENCE_SECONDS:
+        while self.clock() - heard < silence_seconds:
             text = read_text(self.session, f"{self.place}/{ANSWER.format(number)}")
             if text is not None:
                 return read_answer(text, question["verb"])
@@ -82,7 +85,7 @@ class WorkersLeases:
                     sign, heard = seen, looked
             time.sleep(self.poll_seconds)
         raise LeaseLostError(
-            f"Nothing was seen of the worker that submitted this application for {SILENCE_SECONDS:.0f} seconds, so "
+            f"Nothing was seen of the worker that submitted this application for {silence_seconds:.0f} seconds, so "
             f"that nobody tells whether {question['flow']} may write {question['target']}.",
             hint="It may have been lost. Nothing was written; the task's next try takes a lease of its own.",
         )
