@@ -24,6 +24,8 @@ DAEMONS = {
     "nodemanager": "org.apache.hadoop.yarn.server.nodemanager.NodeManager",
 }
 
+BOUNCY_CASTLE = "1.81"
+
 
 @dataclass(frozen=True)
 class Yarn:
@@ -63,27 +65,32 @@ def running_yarn(folder: Path) -> Iterator[Yarn]:
 
     :raises RuntimeError: with the logs, when the node does not register
     """
-    jar = minicluster_jar(folder)
+    jars = daemons_jars(folder)
     yarn = Yarn(f"{HOST}:{free_port()}", folder / "conf", folder / "logs")
     for each in (yarn.configuration, yarn.logs, folder / "local"):
         each.mkdir()
     write_configuration(yarn, folder)
-    class_path = os.pathsep.join([str(yarn.configuration), str(jar), f"{spark_home()}/jars/*"])
+    class_path = os.pathsep.join([str(yarn.configuration), f"{jars}/*", f"{spark_home()}/jars/*"])
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(daemon(name, main, class_path, yarn.logs)) for name, main in DAEMONS.items()]
         await_node(yarn, processes)
         yield yarn
 
 
-def minicluster_jar(folder: Path) -> Path:
-    """Hadoop's daemons in one jar, of the version of Spark's own Hadoop."""
+def daemons_jars(folder: Path) -> Path:
+    """The folder of what the daemons need besides Spark's jars: Hadoop's servers, of the version of Spark's Hadoop."""
     (client,) = (spark_home() / "jars").glob("hadoop-client-api-*.jar")
     version = re.sub(r"^hadoop-client-api-|\.jar$", "", client.name)
     into = folder / "jars"
     into.mkdir()
-    wish = Wish("org.apache.hadoop", "hadoop-client-minicluster", version, alone=True)
-    (jar,) = resolve(wish, spark_home() / "jars", into)
-    return jar
+    for wish in (
+        Wish("org.apache.hadoop", "hadoop-client-minicluster", version, alone=True),
+        Wish("org.bouncycastle", "bcprov-jdk18on", BOUNCY_CASTLE, alone=True),
+        Wish("org.bouncycastle", "bcpkix-jdk18on", BOUNCY_CASTLE, alone=True),
+        Wish("org.bouncycastle", "bcutil-jdk18on", BOUNCY_CASTLE, alone=True),
+    ):
+        resolve(wish, spark_home() / "jars", into)
+    return into
 
 
 def write_configuration(yarn: Yarn, folder: Path) -> None:

@@ -76,21 +76,25 @@ class Stage:
         folder: Path,
         conf: Mapping[str, str] = MappingProxyType({"spark.master": "local[1]"}),
         arguments: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        faulty_drivers: bool = True,
         **surroundings: str,
     ) -> Stage:
         """A home, and the Dag in it.
 
         :param conf: of Spark, besides what keeps it small
         :param arguments: of the operator, besides the flow
+        :param faulty_drivers: whether drivers can be told to die; they have to run on this machine then
         :param surroundings: variables of every process
         """
         stage = cls(AirflowProcess.create(folder), surroundings)
         stage.programs.mkdir()
         real = shutil.which("spark-submit", path=stage.airflow.environment()["PATH"])
-        wrapper = stage.programs / "spark-submit"
-        application = Path(__file__).parent / "faulty_application.py"
-        wrapper.write_text(WRAPPER.format(python=sys.executable, application=application, real=real))
-        wrapper.chmod(0o755)
+        if faulty_drivers:
+            wrapper = stage.programs / "spark-submit"
+            application = Path(__file__).parent / "faulty_application.py"
+            wrapper.write_text(WRAPPER.format(python=sys.executable, application=application, real=real))
+            wrapper.chmod(0o755)
         stage.file.write_text(DAG.format(root=str(stage.airflow.tables), conf=dict(conf), arguments=dict(arguments)))
         return stage
 

@@ -53,6 +53,7 @@ def stage(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Stage:
         tmp_path_factory.mktemp("stage"),
         conf,
         arguments,
+        faulty_drivers=False,
         AIRFLOW_CONN_SPARK_YARN=json.dumps(connection),
         HADOOP_CONF_DIR=str(yarn.configuration),
     )
@@ -70,6 +71,7 @@ def test_the_next_try_takes_up_the_application_of_a_lost_worker(stage: Stage, ya
     assert stage.run(LOST, worker_fault=point) == "killed"
     stage.try_again(LOST)
 
+    yarn.await_end()
     assert [app["finalStatus"] for app in yarn.applications()[there:]] == ["SUCCEEDED"], "one, and nobody killed it"
     assert stage.rows("daily") == stage.wanted()
     assert len(stage.commits()) == 2
