@@ -90,11 +90,20 @@ class Exchange:
         """Write the request to the local file that ``--files`` sends.
 
         :param keep: also beside where the outcome will be, for a worker that takes the application up
+        :raises SubmitError: there is no room for it
         """
-        self.request_file.touch(mode=0o600)  # it holds predicates and queries, whatever becomes of its folder
-        self.request_file.write_text(request.to_json(), encoding="utf-8")
-        if keep:
-            _write(self._beside(KEPT_REQUEST), request.to_json())
+        text = request.to_json()
+        try:
+            self.request_file.touch(mode=0o600)  # it holds predicates and queries, whatever becomes of its folder
+            self.request_file.write_text(text, encoding="utf-8")
+            if keep:
+                _write(self._beside(KEPT_REQUEST), text)
+        except OSError as error:
+            raise SubmitError(
+                f"The request of {len(text)} bytes cannot be written for the Spark driver: {error}.",
+                hint=f"Nothing was started. Make room and let this worker write in {self.folder.parent}"
+                + (f" and {self.place.rpartition('/')[0]}." if keep else "."),
+            ) from error
 
     def kept_request(self) -> RunRequest:
         """What another worker asked of this application.
