@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
@@ -65,12 +66,31 @@ def module_of(jar: Path) -> str:
     return re.sub(r"^(.+?)-\d+(\.\w+)*(-\d+)?(-[A-Za-z]\w*)*$", r"\1", jar.stem)
 
 
-def ivy_module(artifact: str, version: str, shipped: list[str]) -> ElementTree[Element]:
-    """Describe the wish for Delta less every module that Spark ships, whose versions Spark was tested with."""
+@dataclass(frozen=True)
+class Wish:
+    """A module of Maven Central.
+
+    :param alone: without what it needs
+    """
+
+    organisation: str
+    artifact: str
+    version: str
+    alone: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.organisation}:{self.artifact}:{self.version}"
+
+
+def ivy_module(wish: Wish, shipped: list[str]) -> ElementTree[Element]:
+    """Describe the wish less every module that Spark ships, whose versions Spark was tested with."""
     module = Element("ivy-module", version="2.0")
-    SubElement(module, "info", organisation="replacewhere", module="delta-jars")
+    SubElement(module, "info", organisation="replacewhere", module="jars")
     dependencies = SubElement(module, "dependencies")
-    SubElement(dependencies, "dependency", org="io.delta", name=artifact, rev=version, conf="default->default")
+    wanted = {"org": wish.organisation, "name": wish.artifact, "rev": wish.version, "conf": "default->default"}
+    if wish.alone:
+        wanted |= {"conf": "default->master", "transitive": "false"}
+    SubElement(dependencies, "dependency", wanted)
     for name in shipped:
         SubElement(dependencies, "exclude", module=name)
     return ElementTree(module)
@@ -85,28 +105,28 @@ def ivy_settings() -> ElementTree[Element]:
     return ElementTree(settings)
 
 
-def resolve(artifact: str, version: str, jars: Path, into: Path) -> list[Path]:
-    """Download Delta and what it needs besides Spark's own jars into ``into``, and return the files."""
+def resolve(wish: Wish, jars: Path, into: Path) -> list[Path]:
+    """Download a module and what it needs besides Spark's own jars into ``into``, and return the files."""
     java = shutil.which("java")
     if java is None:
         raise JarsNotFetchedError("There is no `java` on PATH. Spark 4 needs Java 17: install it, then run this again.")
     ivy = sorted(jars.glob("ivy-*.jar"))
     if not ivy:
         raise JarsNotFetchedError(f"{jars} has no ivy-*.jar, so this pyspark is incomplete. Reinstall pyspark.")
-    settings, wish = into / "ivysettings.xml", into / "ivy.xml"
+    settings, module = into / "ivysettings.xml", into / "ivy.xml"
     ivy_settings().write(settings)
     # Delta's own modules are wanted even where an older set of them lies in the folder.
     shipped = sorted({module_of(jar) for jar in jars.glob("*.jar") if not jar.name.startswith("delta-")})
-    ivy_module(artifact, version, shipped).write(wish)
-    command = [java, "-jar", str(ivy[-1]), "-settings", str(settings), "-cache", str(IVY_HOME), "-ivy", str(wish)]
+    ivy_module(wish, shipped).write(module)
+    command = [java, "-jar", str(ivy[-1]), "-settings", str(settings), "-cache", str(IVY_HOME), "-ivy", str(module)]
     command += ["-confs", "default", "-retrieve", f"{into}/[artifact]-[revision].[ext]", "-types", "jar", "bundle"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found = sorted(into.glob("*.jar"))
-    if done.returncode != 0 or not has_delta(into, version):
+    if done.returncode != 0 or not found:
         log = "\n".join((done.stdout + done.stderr).splitlines()[-25:])
         raise JarsNotFetchedError(
-            f"Ivy could not resolve io.delta:{artifact}:{version} (exit status {done.returncode}):\n{log}\n"
-            "Check that Maven Central can be reached and that this Delta release exists for this Spark; "
+            f"Ivy could not resolve {wish} (exit status {done.returncode}):\n{log}\n"
+            "Check that Maven Central can be reached and that this release exists; "
             f"if {IVY_HOME} holds a broken download, remove that folder. Then run this again."
         )
     return found
@@ -139,7 +159,9 @@ def main() -> int:
         if options.check:
             raise JarsNotFetchedError(f"{jars} has no Delta {version} jars. Run this without --check.")
         with tempfile.TemporaryDirectory() as folder:
-            found = resolve(artifact, version, jars, Path(folder))
+            found = resolve(Wish("io.delta", artifact, version), jars, Path(folder))
+            if not has_delta(Path(folder), version):
+                raise JarsNotFetchedError(f"Ivy resolved {artifact} {version} without its own jars: {found}.")
             install(found, jars)
         print(f"delta jars: {len(found)} files of {artifact} {version} added to pyspark")
         return 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from airflow_provider_replacewhere.errors import LeaseLostError
 from airflow_provider_replacewhere.history.holding import holding
-from airflow_provider_replacewhere.history.leases import Claim, Conflict, LeaseKeeper
+from airflow_provider_replacewhere.history.leases import Claim, Conflict, Lease, LeaseKeeper
 from airflow_provider_replacewhere.history.waiting import take
 from airflow_provider_replacewhere.planning.leasing import LEASE_SECONDS, WAIT_SECONDS, Overlapped, Permit
 from airflow_provider_replacewhere.planning.request import Identity
@@ -52,8 +52,25 @@ class LedgerLeases:
         if isinstance(found, Conflict):
             yield Overlapped(str(found))
             return
-        with holding(self.keeper, found.leases, seconds=self.seconds, on_lost=self.on_lost) as held:
-            (lease,) = found.leases
+        with self._kept(*found.leases) as permit:
+            yield permit
+
+    @contextmanager
+    def resuming(self, target: str, run_id: str) -> Iterator[Permit | None]:
+        """Keep the lease of a run whose worker was lost; None where it is gone: others may have written since.
+
+        :raises HistoryError: the leases' database does not answer
+        """
+        lease = self.keeper.resume(target, run_id, seconds=self.seconds)
+        if lease is None:
+            yield None
+            return
+        with self._kept(lease) as permit:
+            yield permit
+
+    @contextmanager
+    def _kept(self, lease: Lease) -> Iterator[Permit]:
+        with holding(self.keeper, [lease], seconds=self.seconds, on_lost=self.on_lost) as held:
 
             def permit() -> None:
                 held.permit(lease)

@@ -41,6 +41,18 @@ class LeaseStore(Base):
                 append(connection, map(lease_taken, found.expired))
             return found
 
+    def resume(self, target: str, run_id: str, *, seconds: float = LEASE_SECONDS) -> Lease | None:
+        """Take up the lease of a run that goes on, whose worker was lost: also one that has expired, if nobody took it.
+
+        It gets a new number, and whoever has it under the old one has lost it.
+
+        :return: None where it is gone: others may have written the region since
+        """
+        self._prepare()
+        with self._database.writing() as connection:
+            lock_counter(connection)
+            return lease_table.resume(connection, target, run_id, self._time(connection), seconds=seconds)
+
     def withdraw(self, claims: Iterable[Claim]) -> None:
         """Give up places among those who wait; none to be there is no error."""
         self._prepare()

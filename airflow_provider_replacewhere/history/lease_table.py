@@ -66,6 +66,19 @@ def acquire(
     return Granted(granted, tuple(lease for lease in expired if lease.state is not LeaseState.WAITING))
 
 
+def resume(connection: Connection, target: str, run_id: str, now: datetime, *, seconds: float) -> Lease | None:
+    """The lease that a run has, under a new number; None where it is gone. The caller holds the counter."""
+    own = _read(
+        connection,
+        leases.c.target_key == target_digest(target),
+        leases.c.run_key == digest(run_id),
+        leases.c.state != LeaseState.WAITING.value,
+        lock=True,
+    )
+    found = acquire(connection, own, now, seconds=seconds, queue_seconds=0.0)
+    return found.leases[0] if isinstance(found, Granted) and found.leases else None
+
+
 def withdraw(connection: Connection, claims: Iterable[Claim]) -> None:
     """Give up the places that claims have among those who wait. The caller holds the counter."""
     for claim in claims:

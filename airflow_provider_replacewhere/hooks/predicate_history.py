@@ -242,6 +242,10 @@ class PredicateHistoryHook(BaseHook):
         """Take leases on all the claimed regions, or on none; see :meth:`HistoryStore.acquire`."""
         return self.store.acquire(claims, seconds=seconds, queue_seconds=queue_seconds)
 
+    def resume(self, target: str, run_id: str, *, seconds: float = LEASE_SECONDS) -> Lease | None:
+        """Take up the lease of a run whose worker was lost; see :meth:`HistoryStore.resume`."""
+        return self.store.resume(target, run_id, seconds=seconds)
+
     def withdraw(self, claims: Iterable[Claim]) -> None:
         """Give up places among those who wait; see :meth:`HistoryStore.withdraw`."""
         self.store.withdraw(claims)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_replacewhere.errors import LeaseLostError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.planning.leasing import Overlapped, Permit
-from airflow_provider_replacewhere.planning.questions import ANSWER, QUESTION
+from airflow_provider_replacewhere.planning.questions import ANSWER, QUESTION, SIGN, SIGN_SECONDS
 from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
-    from airflow_provider_replacewhere.planning.leasing import Leases
+    from airflow_provider_replacewhere.history.keeping import LedgerLeases
 
 # How long the end of a task waits for the leases to be given back; those that are left expire.
 _GOODBYE_SECONDS = 15.0
@@ -40,23 +41,28 @@ class Stop:
     """Tells the thread that answers to end, wherever it waits."""
 
     event: threading.Event = field(default_factory=threading.Event)
+    on_sleep: Callable[[], None] = lambda: None
 
     def sleep(self, seconds: float) -> None:
         """:raises InterruptedError: the application has ended"""
+        self.on_sleep()
         if self.event.wait(seconds):
             raise InterruptedError("the application has ended")
 
 
 @contextmanager
-def answering(letters: Letters, leases: Leases, stop: Stop, *, poll_seconds: float) -> Iterator[None]:
+def answering(
+    letters: Letters, leases: LedgerLeases, stop: Stop, *, poll_seconds: float, taken_up: bool = False
+) -> Iterator[None]:
     """Answer the driver's questions while the body waits for its application, and give its leases back afterwards.
 
     :param leases: whose waiting is ended by ``stop``
     :param poll_seconds: between two looks for a question
+    :param taken_up: whether another worker has answered before
     """
-    thread = threading.Thread(
-        target=_Answers(letters, leases, stop, poll_seconds).run, name="answers about leases", daemon=True
-    )
+    answers = _Answers(letters, leases, stop, poll_seconds, taken_up)
+    stop.on_sleep = answers.live
+    thread = threading.Thread(target=answers.run, name="answers about leases", daemon=True)
     thread.start()
     try:
         yield
@@ -68,14 +74,23 @@ def answering(letters: Letters, leases: Leases, stop: Stop, *, poll_seconds: flo
 @dataclass
 class _Answers:
     letters: Letters
-    leases: Leases
+    leases: LedgerLeases
     stop: Stop
     poll_seconds: float
+    taken_up: bool
     _held: dict[str, tuple[ExitStack, Permit]] = field(default_factory=dict)
+    _lived_at: float | None = None
+
+    def live(self) -> None:
+        """Show that somebody is here: wherever this waits, for a question or for other runs."""
+        now = time.monotonic()
+        if self._lived_at is None or now - self._lived_at >= SIGN_SECONDS:
+            self._lived_at = now
+            self.letters.write(SIGN, json.dumps({"alive": now}))
 
     def run(self) -> None:
         try:
-            for number in count(1):
+            for number in count(self._catch_up() if self.taken_up else 1):
                 question = self._next(QUESTION.format(number))
                 self.letters.write(ANSWER.format(number), json.dumps(self._answer(question)))
         except InterruptedError:
@@ -88,16 +103,37 @@ class _Answers:
                 with held:
                     pass
 
+    def _catch_up(self) -> int:
+        """Take up the leases that the worker before held; the number of the first question that it left unanswered.
+
+        A lease that is gone is not taken anew, for others may have written the region since: its run will get no
+        permission.
+        """
+        taken: dict[str, Mapping[str, Any]] = {}
+        for number in count(1):
+            asked, answered = self.letters.read(QUESTION.format(number)), self.letters.read(ANSWER.format(number))
+            if asked is None or answered is None:
+                break
+            question = _question(asked, QUESTION.format(number))
+            _require_names(question)
+            if question["verb"] == "take" and json.loads(answered) == {}:
+                taken[question["run_id"]] = question
+            elif question["verb"] == "release":
+                taken.pop(question["run_id"], None)
+        for run_id, question in taken.items():
+            stack = ExitStack()
+            permit = stack.enter_context(self.leases.resuming(question["target"], run_id))
+            if permit is None:
+                stack.close()
+                log.warning("The lease of %s on %s is gone: it may not commit", run_id, question["target"])
+            else:
+                self._held[run_id] = stack, permit
+        return number
+
     def _next(self, name: str) -> Mapping[str, Any]:
         while (text := self.letters.read(name)) is None:
             self.stop.sleep(self.poll_seconds)
-        try:
-            question = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise RequestError(f"The driver's question {name} cannot be read: {error}.") from error
-        if not isinstance(question, dict):
-            raise RequestError(f"The driver's question {name} is no object: {shown(question)}.")
-        return question
+        return _question(text, name)
 
     def _answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -139,6 +175,17 @@ class _Answers:
         held = self._held.pop(question["run_id"], None)
         if held is not None:
             held[0].close()
+
+
+def _question(text: str, name: str) -> Mapping[str, Any]:
+    """:raises RequestError: it is none"""
+    try:
+        question = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"The driver's question {name} cannot be read: {error}.") from error
+    if not isinstance(question, dict):
+        raise RequestError(f"The driver's question {name} is no object: {shown(question)}.")
+    return question
 
 
 def _require_names(question: Mapping[str, Any]) -> None:

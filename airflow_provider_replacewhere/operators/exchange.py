@@ -25,6 +25,9 @@ MOST_OUTCOME_BYTES = 128 * 1024 * 1024
 """Of an outcome. That of a run has some thousand bytes for each flow, and as many for each commit that was found in a
 target's log; what is much larger would only fill this worker's memory."""
 
+KEPT_REQUEST = "request.json"
+"""The request of an application that another worker may take up, beside its outcome."""
+
 _NOBODY_ELSE = "Let nobody but the driver write where {} is."
 
 
@@ -69,27 +72,56 @@ class Exchange:
         return text
 
     def write(self, name: str, text: str) -> None:
-        """An answer to the driver."""
-        letter = self._letter(name)
-        if not isinstance(letter, Path):
-            letter.write_text(text, encoding="utf-8")  # an object is there whole or not at all
-            return
-        beside = letter.with_name(f".{letter.name}")
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(letter)
+        """An answer to the driver, or a sign of life, for which the driver may have made no folder yet."""
+        _write(self._letter(name), text)
 
     def _letter(self, name: str) -> Path | ObjectStoragePath:
-        place = f"{self.place.rpartition('/')[0]}/questions/{name}"
+        return self._beside(f"questions/{name}")
+
+    def _beside(self, name: str) -> Path | ObjectStoragePath:
+        place = f"{self.place.rpartition('/')[0]}/{name}"
         return _local(place) if self.is_local else _remote(place)
 
     @property
     def request_file(self) -> Path:
         return self.folder / f"replacewhere-request-{self.run_id}.json"
 
-    def put(self, request: RunRequest) -> None:
-        """Write the request to the local file that ``--files`` sends."""
-        self.request_file.touch(mode=0o600)  # it holds predicates and queries, whatever becomes of its folder
-        self.request_file.write_text(request.to_json(), encoding="utf-8")
+    def put(self, request: RunRequest, *, keep: bool = False) -> None:
+        """Write the request to the local file that ``--files`` sends.
+
+        :param keep: also beside where the outcome will be, for a worker that takes the application up
+        :raises SubmitError: there is no room for it
+        """
+        text = request.to_json()
+        try:
+            self.request_file.touch(mode=0o600)  # it holds predicates and queries, whatever becomes of its folder
+            self.request_file.write_text(text, encoding="utf-8")
+            if keep:
+                _write(self._beside(KEPT_REQUEST), text)
+        except OSError as error:
+            raise SubmitError(
+                f"The request of {len(text)} bytes cannot be written for the Spark driver: {error}.",
+                hint=f"Nothing was started. Make room and let this worker write in {self.folder.parent}"
+                + (f" and {self.place.rpartition('/')[0]}." if keep else "."),
+            ) from error
+
+    def kept_request(self) -> RunRequest:
+        """What another worker asked of this application.
+
+        :raises SubmitError: it is not there (any more), or cannot be reached
+        :raises RequestError: it is of another version, or too large to be a request
+        """
+        place = self._beside(KEPT_REQUEST)
+        try:
+            text = _read(place, MOST_OUTCOME_BYTES)
+        except Exception as error:  # whatever a store's client raises
+            raise SubmitError(f"The request of the application {self.run_id} cannot be read: {error}") from error
+        if text is None:
+            raise RequestError(
+                f"The request at {place} has more than {MOST_OUTCOME_BYTES} bytes.",
+                hint=_NOBODY_ELSE.format(self.place),
+            )
+        return RunRequest.from_json(text)
 
     def outcome(self) -> JobOutcome:
         """What the driver wrote.
@@ -115,9 +147,13 @@ class Exchange:
             )
         return outcome
 
+    def discard_folder(self) -> None:
+        """Remove what this try left on this worker alone."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def discard(self) -> None:
         """Remove what this try left. A remote outcome that cannot be removed is not worth a failure."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.discard_folder()
         if _is_local(self.place):
             shutil.rmtree(_local(self.place).parent, ignore_errors=True)
             return
@@ -181,6 +217,14 @@ def open_exchange(run_id: str, cluster: Cluster, exchange: str | None) -> Exchan
     return Exchange(folder, run_id, place, _without_connection(place))
 
 
+def reopen_exchange(run_id: str, place: str) -> Exchange:
+    """The exchange of an application that another worker submitted.
+
+    :param place: of its outcome, as that worker read it
+    """
+    return Exchange(Path(tempfile.mkdtemp(prefix="replacewhere-")), run_id, place, _without_connection(place))
+
+
 def _without_connection(place: str) -> str:
     if _is_local(place):
         return place
@@ -197,6 +241,17 @@ def _read(place: Path | ObjectStoragePath, most: int) -> str | None:
     with place.open("rb") as file:
         content: bytes = file.read(most + 1)
     return None if len(content) > most else content.decode("utf-8")
+
+
+def _write(place: Path | ObjectStoragePath, text: str) -> None:
+    """Write a file, whole or not at all."""
+    if not isinstance(place, Path):
+        place.write_text(text, encoding="utf-8")  # an object is there whole or not at all
+        return
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    beside = place.with_name(f".{place.name}")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(place)
 
 
 def _local(place: str) -> Path:

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_replacewhere.errors import HistoryError, HistorySchemaError, ReplaceWhereError, SubmitError
+from airflow_provider_replacewhere.errors import (
+    HistoryError,
+    HistoryRowError,
+    HistorySchemaError,
+    ReplaceWhereError,
+    SubmitError,
+)
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
@@ -54,16 +60,20 @@ class Ledger:
         return tuple(self._hook.reports_of(self.identity, definition.targets))
 
     @contextmanager
-    def running(self, request: RunRequest, definition: Definition) -> Iterator[None]:
+    def running(self, request: RunRequest, definition: Definition, *, taken_up: bool = False) -> Iterator[None]:
         """Record the start of every flow that is known to run, and the failure of those that leave no other end.
 
         A dry run does nothing to its targets, so nothing is recorded of it.
+
+        :param taken_up: whether an earlier try has begun the runs and recorded their start
         """
         if not request.dry_run:
             for flow in definition.selected(request.select) or ():
                 if request.chunking is not None and _has_override(request, flow):
                     continue  # how many runs it becomes, the driver finds out
-                self._hook.end_lost(str(flow.target), self.identity)
+                if not taken_up:
+                    with suppress(HistoryRowError):  # a damaged row of an old run keeps no new one from running
+                        self._hook.end_lost(str(flow.target), self.identity)
                 self._start(request, flow)
         try:
             yield

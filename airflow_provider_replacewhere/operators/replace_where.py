@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -21,6 +21,7 @@ from airflow_provider_replacewhere.operators.answering import Stop, answering
 from airflow_provider_replacewhere.operators.asked import Asked, check_asked, full_refresh, names, truth
 from airflow_provider_replacewhere.operators.cluster import Cluster, check_spark_binary, cluster_of, with_delta
 from airflow_provider_replacewhere.operators.definition import Definition, PathLike, define
+from airflow_provider_replacewhere.operators.durable import NOTICED_SECONDS, DurableSparkSubmitOperator
 from airflow_provider_replacewhere.operators.exchange import Exchange, open_exchange
 from airflow_provider_replacewhere.operators.instant import instant_of_run
 from airflow_provider_replacewhere.operators.ledger import Ledger
@@ -29,6 +30,7 @@ from airflow_provider_replacewhere.operators.package import fingerprint as packa
 from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
 from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS, check_on_overlap
 from airflow_provider_replacewhere.planning.limits import Limits
+from airflow_provider_replacewhere.planning.questions import SILENCE_SECONDS
 from airflow_provider_replacewhere.planning.report import JobOutcome
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from airflow_provider_replacewhere.history.leases import Lease
 
 
-class ReplaceWhereOperator(SparkSubmitOperator):
+class ReplaceWhereOperator(DurableSparkSubmitOperator):
     """Replace exactly the rows that match a flow's predicate by what its query gives for the same predicate.
 
     The flows come from ``pipeline``, or from ``target``, ``replace_where`` and ``query``. They run in one Spark
@@ -145,7 +147,6 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         history_conn_id: str = PredicateHistoryHook.default_conn_name,
         dry_run: bool | str = False,
         name: str = "replacewhere",
-        durable: bool = False,
         **kwargs: Any,
     ) -> None:
         for argument in ("application", "application_args", "java_class"):
@@ -180,9 +181,6 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         self.history_conn_id = history_conn_id
         self.plan_only = dry_run
         self._sent: tuple[Path, Path] | None = None
-        # From Airflow 3.3 on, a durable task that is retried reconnects to its application and returns nothing, and one
-        # that is cleared finds its finished application and does nothing at all. So each try submits, if not told else.
-        self.durable = durable
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]  # it returns nothing
         """Run the flows.
@@ -195,15 +193,17 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             definition = self._read_definition(context)
             asked = self._read_asked(definition, context)
             check_asked(asked, definition)
-            ledger = Ledger(PredicateHistoryHook(self.history_conn_id), _identity(context))
-            with self._exchange(cluster) as exchange:
-                request = self._request(context, exchange, definition, asked, ledger)
+            hook = PredicateHistoryHook(self.history_conn_id)
+            with self._exchange(context, cluster) as (exchange, running):
+                ledger = Ledger(hook, running.identity if running else _identity(context))
+                request = running or self._request(context, exchange, definition, asked, ledger)
                 self._say(summary.request_lines(request, cluster.master))
-                with ledger.running(request, definition):
-                    outcome = self._look(request, cluster)
+                with ledger.running(request, definition, taken_up=running is not None):
+                    outcome = None if running else self._look(request, cluster)
                     if outcome is None:
-                        outcome = self._run_application(context, exchange, request, definition)
+                        outcome = self._run_application(context, exchange, request, definition, taken_up=bool(running))
                     ledger.record(outcome)
+                self.forget(context)
             self._tell(context, outcome)
             outcome.raise_for_failure()
             return summary.xcom_value(outcome, request, self._busy(outcome) if request.dry_run else ())
@@ -246,12 +246,17 @@ class ReplaceWhereOperator(SparkSubmitOperator):
         )
 
     @contextmanager
-    def _exchange(self, cluster: Cluster) -> Iterator[Exchange]:
-        exchange = open_exchange(uuid4().hex, cluster, self.exchange)
+    def _exchange(self, context: Context, cluster: Cluster) -> Iterator[tuple[Exchange, RunRequest | None]]:
+        """The exchange with this try's application, and what it was asked where an earlier try has submitted it."""
+        taken = self.take_up(context, _logical_run(context))
+        exchange, running = taken or (open_exchange(uuid4().hex, cluster, self.exchange), None)
         try:
-            yield exchange
+            yield exchange, running
         finally:
-            exchange.discard()
+            if self.may_go_on(context):
+                exchange.discard_folder()
+            else:
+                exchange.discard()
 
     def _request(
         self, context: Context, exchange: Exchange, definition: Definition, asked: Asked, ledger: Ledger
@@ -284,7 +289,7 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             undo=asked.undo,
             chunking=asked.chunking,
             questions_uri=exchange.questions_uri,
-            wait_seconds=self.wait_seconds,
+            silence_seconds=self._silence_seconds(),
             limits=Limits(
                 max_deleted_rows=self.max_deleted_rows,
                 max_deleted_fraction=self.max_deleted_fraction,
@@ -292,6 +297,10 @@ class ReplaceWhereOperator(SparkSubmitOperator):
                 on_empty=self.on_empty,
             ),
         )
+
+    def _silence_seconds(self) -> float:
+        delay: timedelta = self.retry_delay
+        return NOTICED_SECONDS + delay.total_seconds() if self.outlives_worker else SILENCE_SECONDS
 
     def _look(self, request: RunRequest, cluster: Cluster) -> JobOutcome | None:
         """The outcome of a run that has nothing to do; None where Spark is needed, if only to tell."""
@@ -341,13 +350,14 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             return None
 
     def _run_application(
-        self, context: Context, exchange: Exchange, request: RunRequest, definition: Definition
+        self, context: Context, exchange: Exchange, request: RunRequest, definition: Definition, *, taken_up: bool
     ) -> JobOutcome:
         # Imported here because it brings the region algebra, which no Dag file needs.
         from airflow_provider_replacewhere.history.keeping import LedgerLeases
 
         code = code_package()
-        exchange.put(request)
+        exchange.put(request, keep=self.outlives_worker)
+        self._sent_to = exchange
         self.application = str(code.application)
         # Only a name goes on the command line, which Airflow and Spark both log.
         self.application_args = [exchange.request_file.name]
@@ -363,7 +373,8 @@ class ReplaceWhereOperator(SparkSubmitOperator):
             sleep=stop.sleep,
             on_lost=lambda _: self.on_kill(),
         )
-        with answering(exchange, leases, stop, poll_seconds=0.1 if exchange.is_local else 2.0):
+        poll_seconds = 0.1 if exchange.is_local else 2.0
+        with answering(exchange, leases, stop, poll_seconds=poll_seconds, taken_up=taken_up):
             failure = self._submit(context)
         try:
             outcome = exchange.outcome()

@@ -18,7 +18,7 @@ from airflow_provider_replacewhere.predicates.region import Region
 
 METADATA_VERSION = 1
 
-_LEFT_OUT = ("lineage", "coverage", "estimate", "dry_run")
+_LEFT_OUT = ("lineage", "nulls", "coverage", "estimate", "dry_run")
 """Parts of a report that a commit does not carry: what can be asked again, and what only a plan has."""
 
 Touched: TypeAlias = Callable[[LogCommit, Mapping[str, str]], Region | None]

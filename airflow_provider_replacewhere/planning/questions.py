@@ -14,8 +14,14 @@ ANSWER = "answer-{}.json"
 MOST_BYTES = 16 * 1024 * 1024
 """Of a question or an answer. A region has some thousand ranges at most; what is larger is nobody's letter."""
 
+SIGN = "alive.json"
+"""The worker's sign of life, another text each time: it may have to wait for other runs before it can answer."""
+
+SIGN_SECONDS = 5.0
+"""Between two signs of life."""
+
 SILENCE_SECONDS = 120.0
-"""A worker that has not answered for so long is taken for lost."""
+"""A worker of which nothing was seen for so long is taken for lost."""
 
 
 def read_answer(text: str, verb: str) -> dict[str, Any]:

@@ -156,6 +156,7 @@ class _Look:
             unwatched=(),
             # Asked of Catalyst once for each definition, and this run's is the last one's.
             lineage=previous.get("lineage"),
+            nulls=previous.get("nulls"),
             coverage=promised.proven(report.run_id, log.newest).to_json(),
         )
 

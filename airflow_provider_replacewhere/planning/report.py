@@ -41,6 +41,7 @@ class RunReport:
     :param coverage: what the run proves of its target, as :class:`~.coverage.Entry` JSON; None for a dry run
     :param lineage: how the target's columns reach the sources, as :class:`~.lineage.Lineage` JSON; None where no run of
         this definition has asked yet
+    :param nulls: what rules out rows without a key, as :class:`~.nulls.NullsKnown` JSON; None likewise
     :param target_version: the target's version after the run
     :param predicate: the predicate as written, of the flow or of the override
     :param override: whether that predicate was an override
@@ -83,6 +84,7 @@ class RunReport:
     coverage: Mapping[str, Any] | None = None
     estimate: Mapping[str, int | None] | None = None
     lineage: Mapping[str, Any] | None = None
+    nulls: Mapping[str, Any] | None = None
     dry_run: bool = False
     fingerprint: str | None = None
     window_types: Mapping[str, str] = field(default_factory=dict)
@@ -132,7 +134,7 @@ _FORMS: dict[type | tuple[type, ...], tuple[str, ...]] = {
     (list, tuple): ("reasons", "columns_added"),
     (list, tuple, type(None)): ("unwatched",),
     Mapping: ("source_versions", "planning_information", "evaluated", "expectations", "window_types"),
-    (Mapping, type(None)): ("coverage", "estimate", "lineage", "chunk"),
+    (Mapping, type(None)): ("coverage", "estimate", "lineage", "nulls", "chunk"),
     bool: ("override", "dry_run"),
 }
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.planning.chunking import Chunk, Chunking
-from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS
 from airflow_provider_replacewhere.planning.limits import Limits
+from airflow_provider_replacewhere.planning.questions import SILENCE_SECONDS
 from airflow_provider_replacewhere.text import Document
 
 REQUEST_VERSION = 1
@@ -100,7 +100,7 @@ class RunRequest:
         the application's own id
     :param undo: in place of flows, the run that is to be undone
     :param questions_uri: the folder in which the driver asks the worker for leases; None: it takes none
-    :param wait_seconds: how long the worker may let it wait for one
+    :param silence_seconds: after so long without a sign of the worker, the driver takes it for lost and gives up
     :param limits: beyond which a run is refused
     :param chunking: how overrides are cut into chunks; None: each is one run
     :param chunk: which chunk this is; set by the driver, which makes a request of its own for each
@@ -133,7 +133,7 @@ class RunRequest:
     limits: Limits = Limits()
     undo: Undo | None = None
     questions_uri: str | None = None
-    wait_seconds: float = WAIT_SECONDS
+    silence_seconds: float = SILENCE_SECONDS
     chunking: Chunking | None = None
     chunk: Chunk | None = None
 

@@ -71,6 +71,15 @@ def rows_of(file: File, layout: Layout) -> Region:
     return _region(_box_of(file, layout))
 
 
+def has_no_null(file: File, column: str, layout: Layout) -> bool:
+    """Whether it is certain that a column of a file holds no NULL."""
+    name = layout.name_in_log(column)
+    if column in layout.partition_columns:
+        return bool(file.partition_values.get(name))  # other writers than Spark write '' for NULL
+    # Of deleted rows too, where there is a deletion vector.
+    return bool(file.stats is not None and file.stats.get("nullCount", {}).get(name) == 0)
+
+
 def _box_of(file: File, layout: Layout) -> Box:
     sides = []
     for column, type_ in sorted(layout.types.items()):

@@ -55,18 +55,19 @@ class ChangedRows:
         return self._counted(columns).where(F.col(SURPLUS) != 0).selectExpr(*quoted(columns))
 
     def removed(self, columns: Sequence[str]) -> int:
-        """How many rows are gone, or there less often, by some columns.
+        """How many rows are gone, or there less often, by some columns; for changes that one task can compare.
 
         :raises ValueError: as :meth:`frame`
         """
         fewer = F.sum(F.greatest(-F.col(SURPLUS), F.lit(0)))
-        return int(self._counted(columns).agg(fewer).collect()[0][0] or 0)
+        return int(self._counted(columns, are_small=True).agg(fewer).collect()[0][0] or 0)
 
-    def _counted(self, columns: Sequence[str]) -> DataFrame:
+    def _counted(self, columns: Sequence[str], *, are_small: bool = False) -> DataFrame:
         names = quoted(columns)
         if any(commit.has_change_data for commit in self._commits):
             return counted(self._change_data(names))
-        return surplus(self._files(self._new).selectExpr(*names), self._files(self._gone).selectExpr(*names))
+        new, gone = (self._files(files).selectExpr(*names) for files in (self._new, self._gone))
+        return surplus(new, gone, are_small=are_small)
 
     def _change_data(self, names: Sequence[str]) -> DataFrame:
         """The table's own change data feed: a commit that wrote one has told row by row what it changed."""

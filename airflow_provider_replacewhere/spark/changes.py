@@ -30,10 +30,10 @@ from airflow_provider_replacewhere.spark import lineage
 from airflow_provider_replacewhere.spark.changed_rows import ChangedRows
 from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.freshness import source_commits
-from airflow_provider_replacewhere.spark.jvm import class_name, seq, walk
-from airflow_provider_replacewhere.spark.log import layout_of
-from airflow_provider_replacewhere.spark.schema import schema_of, sql_type
+from airflow_provider_replacewhere.spark.log import layout_of_frame
+from airflow_provider_replacewhere.spark.schema import sql_type
 from airflow_provider_replacewhere.spark.skipping import scanned
+from airflow_provider_replacewhere.spark.sources import pinned
 from airflow_provider_replacewhere.spark.values import key_of, to_key
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ MOST_VALUES = 1_000
 """More changed values of a column of the predicate than this are taken for the range around them."""
 MOST_OTHER_VALUES = 16
 """A column that the predicate does not name narrows by at most so many values."""
+MOST_FILES = 200
+"""So many added files are looked at one by one."""
 CHEAP_BYTES = 64 << 20
 """Changed files up to this size are always looked into: it costs about as much as asking whether it pays."""
 LEAST_GAIN = 3
@@ -202,7 +204,7 @@ class _Mapping:
 
     @cached_property
     def frame(self) -> DataFrame:
-        return _pinned(self.session, self.changes.sources[self.name])
+        return pinned(self.session, self.changes.sources[self.name])
 
     @cached_property
     def types(self) -> dict[str, str]:
@@ -220,9 +222,7 @@ class _Mapping:
             text for found in self.arrivals.values() for arrival in found for text in (arrival.value, *arrival.where)
         ).lower()
         types = {name: type_ for name, type_ in self.types.items() if name.lower() in texts}
-        (leaf,) = (n for n in walk(self.frame._jdf.queryExecution().analyzed()) if class_name(n) == "LogicalRelation")
-        metadata = leaf.relation().location().metadata()
-        return layout_of(types, schema_of(metadata), seq(metadata.partitionColumns()))
+        return layout_of_frame(self.frame, types)
 
     # -- by what the log says --
 
@@ -269,7 +269,7 @@ class _Mapping:
     def _files_tell_all(self) -> bool:
         """Whether each file that was added is about one value of each key: its rows tell no more than its bounds."""
         files = [file for commit in self.commits for file in commit.added]
-        if not self.keys or len(files) > MOST_OTHER_VALUES:
+        if not self.keys or len(files) > MOST_FILES:
             return False
         for key in self.keys:
             for arrival in self.arrivals[key.name]:
@@ -353,7 +353,7 @@ class _Mapping:
         return valued.alias(PARTNER).join(few.alias(CHANGED), on, "left_semi").selectExpr("__value AS `value`")
 
     def _partner(self, partner: Partner) -> DataFrame:
-        return _where(_pinned(self.session, self.changes.sources[partner.source]), partner.where)
+        return _where(pinned(self.session, self.changes.sources[partner.source]), partner.where)
 
     # -- the window's columns --
 
@@ -411,11 +411,6 @@ def _sample(within: Values) -> Values | None:
     chosen = [first + (beyond - first) * (2 * n + 1) // (2 * SAMPLE) for n in range(SAMPLE)]
     inside = Values.of(within.domain, [(key, key + 1) for key in chosen]).intersect(within)
     return inside if _number_of(inside) == SAMPLE and beyond - first > 3 * SAMPLE else None
-
-
-def _pinned(session: SparkSession, source: Source) -> DataFrame:
-    assert source.path is not None
-    return session.read.format("delta").option("versionAsOf", str(source.version)).load(source.path)
 
 
 def _where(frame: DataFrame, conditions: Iterable[str]) -> DataFrame:

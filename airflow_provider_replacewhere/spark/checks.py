@@ -48,14 +48,20 @@ def check_full_refresh(target: Target, flow: Flow, state: State | None, window: 
     )
 
 
-def check_null_keys(query: DataFrame, window: Window, flow: Flow) -> None:
-    """With ``null_keys = fail``, refuse rows of which the predicate cannot tell whether they belong.
+def may_have_null_keys(query: DataFrame, window: Window, flow: Flow) -> bool:
+    """Whether there may be rows of which the predicate cannot tell whether they belong, and they are to be refused.
 
     A range window neither deletes such rows nor may they be written, so they would be lost without a word.
     """
     keys = {name.lower() for name in window.columns}
-    if flow.null_keys != "fail" or not any(f.nullable for f in query.schema if f.name.lower() in keys):
-        return
+    return flow.null_keys == "fail" and any(f.nullable for f in query.schema if f.name.lower() in keys)
+
+
+def check_null_keys(query: DataFrame, window: Window, flow: Flow) -> None:
+    """Refuse rows of which the predicate cannot tell whether they belong, by looking for them.
+
+    :raises NullKeyError: there are some
+    """
     undecided = query.where(window.unknown)
     unknown = 0 if gives_nothing(undecided) else undecided.count()
     if unknown:

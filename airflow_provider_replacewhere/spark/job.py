@@ -303,7 +303,7 @@ class _UpstreamError(ReplaceWhereError):
 def _leases(session: SparkSession, request: RunRequest) -> Leases:
     if request.questions_uri is None:
         return NoLeases()
-    return WorkersLeases(session, request.questions_uri, request.wait_seconds)
+    return WorkersLeases(session, request.questions_uri, silence_seconds=request.silence_seconds)
 
 
 def _read_request(name: str) -> str:

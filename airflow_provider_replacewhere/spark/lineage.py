@@ -55,7 +55,7 @@ def ask(rows: DataFrame, columns: Iterable[str], sources: Iterable[Source]) -> A
     analysed = rows._jdf.queryExecution().analyzed()
     found: Answer = {}
     reader = _Reader(rows.sparkSession, names)
-    with _asking(rows.sparkSession):
+    with asking(rows.sparkSession):
         for attribute in _askable(rows, columns)[:MOST_COLUMNS]:
             try:
                 plan = _optimised(rows.sparkSession, analysed, attribute)
@@ -67,7 +67,8 @@ def ask(rows: DataFrame, columns: Iterable[str], sources: Iterable[Source]) -> A
 
 
 @contextmanager
-def _asking(session: SparkSession) -> Iterator[None]:
+def asking(session: SparkSession) -> Iterator[None]:
+    """Let the optimiser show every scan, and look neither at rows nor at the files of tables."""
     excluded = ",".join(filter(None, (session.conf.get(_EXCLUDED_RULES, None), _LOOKS_AT_ROWS)))
     settings = {**_WHILE_ASKING, _EXCLUDED_RULES: excluded}
     before = {key: session.conf.get(key, None) for key in settings}
@@ -147,7 +148,7 @@ def _scan(leaf: Any, path: tuple[Step, ...], source: str) -> _Scan:
     for node, _ in reversed(path):
         match class_name(node):
             case "Filter":
-                conditions += _conjuncts(node.condition())
+                conditions += conjuncts(node.condition())
             case "Project" if needed is None:
                 needed = [*seq(node.projectList()), *conditions]
             case "Project" | "SubqueryAlias":
@@ -188,9 +189,10 @@ def _has_subquery(expression: Any) -> bool:
     return any("Subquery" in class_name(part) or class_name(part) == "Exists" for part in subexpressions(expression))
 
 
-def _conjuncts(condition: Any) -> list[Any]:
+def conjuncts(condition: Any) -> list[Any]:
+    """The conditions that a condition joins by AND."""
     if class_name(condition) == "And":
-        return [*_conjuncts(condition.left()), *_conjuncts(condition.right())]
+        return [*conjuncts(condition.left()), *conjuncts(condition.right())]
     return [condition]
 
 
@@ -317,7 +319,7 @@ class _Reader:
             if not theirs.through(node, child, as_partner=True):
                 return None
         on = []
-        for conjunct in _conjuncts(join.condition().get()) if join.condition().isDefined() else ():
+        for conjunct in conjuncts(join.condition().get()) if join.condition().isDefined() else ():
             if _mentions_unknown(conjunct) or _has_subquery(conjunct) or not conjunct.deterministic():
                 continue
             carried = _same_value(conjunct, mine, theirs, other.value)

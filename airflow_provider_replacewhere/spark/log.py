@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from airflow_provider_replacewhere.planning.changes import LogCommit, parse_commit
 from airflow_provider_replacewhere.planning.table_log import InDoubtError
 from airflow_provider_replacewhere.planning.touched import Layout
-from airflow_provider_replacewhere.spark.jvm import file_system
+from airflow_provider_replacewhere.spark.jvm import class_name, file_system, seq, walk
+from airflow_provider_replacewhere.spark.schema import schema_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 # Reading back further than this costs more than it can save.
@@ -82,6 +83,13 @@ def layout_of(types: Mapping[str, str], schema: StructType, partition_columns: I
         partition_columns=frozenset(name for name in types if name.lower() in partitions),
         physical={field.name: field.metadata[PHYSICAL_NAME] for field in schema if PHYSICAL_NAME in field.metadata},
     )
+
+
+def layout_of_frame(frame: DataFrame, types: Mapping[str, str]) -> Layout:
+    """The same of the one Delta table that a frame reads."""
+    (leaf,) = (n for n in walk(frame._jdf.queryExecution().analyzed()) if class_name(n) == "LogicalRelation")
+    metadata = leaf.relation().location().metadata()
+    return layout_of(types, schema_of(metadata), seq(metadata.partitionColumns()))
 
 
 def commit_text(session: SparkSession, path: str, version: int) -> str | None:

@@ -24,13 +24,14 @@ SURPLUS = "__surplus"
 """How much oftener a row is among the one than among the other."""
 
 
-def surplus(more: DataFrame, less: DataFrame) -> DataFrame:
+def surplus(more: DataFrame, less: DataFrame, *, are_small: bool = False) -> DataFrame:
     """Each row of either once, with how much oftener it is in ``more``; where that is 0, the two have it alike.
 
+    :param are_small: whether one task is to compare them all, which spares the exchange
     :raises ValueError: a column's values cannot be told apart by Spark's own comparison
     """
     signed = more.selectExpr("*", f"1 AS {SURPLUS}").unionAll(less.selectExpr("*", f"-1 AS {SURPLUS}"))
-    return counted(signed)
+    return counted(signed.coalesce(1) if are_small else signed)
 
 
 def counted(signed: DataFrame) -> DataFrame:

@@ -29,10 +29,12 @@ from airflow_provider_replacewhere.spark.checks import (
     check_null_keys,
     checked,
     is_refused_as_empty,
+    may_have_null_keys,
 )
 from airflow_provider_replacewhere.spark.definition import unwatched
 from airflow_provider_replacewhere.spark.freshness import coverage_of, estimate, is_deterministic, late_changes, pins
 from airflow_provider_replacewhere.spark.landed import Look, landed_since, look, touched_in
+from airflow_provider_replacewhere.spark.nulls import KeyNulls
 from airflow_provider_replacewhere.spark.prepared import BeforeRead, Prepared, Setting, prepare
 from airflow_provider_replacewhere.spark.schema import declared_schema
 from airflow_provider_replacewhere.spark.target import EVERYTHING, Commit, State
@@ -162,8 +164,24 @@ class _Run:
             return self.write(decision)
         if self._sources_moved():
             # What came in belongs to no row of the window; rows with a NULL key belong to none for another reason.
-            check_null_keys(self.prepared.rows, self.prepared.window, self.prepared.flow)
+            self._check_null_keys()
         return self.unwritten(decision)
+
+    def _check_null_keys(self) -> None:
+        """:raises NullKeyError: the query gives rows of which the predicate cannot tell whether they belong"""
+        prepared = self.prepared
+        if may_have_null_keys(prepared.rows, prepared.window, prepared.flow) and not self._nulls.ruled_out():
+            check_null_keys(prepared.rows, prepared.window, prepared.flow)
+
+    @cached_property
+    def _nulls(self) -> KeyNulls:
+        return KeyNulls(
+            self.prepared.rows,
+            self.prepared.window,
+            {source.name: source for source in self.prepared.sources},
+            self.prepared.definition_hash,
+            (self._previous or {}).get("nulls"),
+        )
 
     def _sources_moved(self) -> bool:
         before = (self._previous or {}).get("source_versions")
@@ -200,6 +218,7 @@ class _Run:
             window_types=prepared.window.types,
             unwatched=unwatched(prepared.judged),
             lineage=self._changes.answered,
+            nulls=self._nulls.to_json(),
         )
 
     def unwritten(self, decision: Decision) -> RunReport:
@@ -212,7 +231,7 @@ class _Run:
     def write(self, decision: Decision) -> RunReport:
         """Check what is to be written, write it, and say what that did."""
         prepared, flow, limits = self.prepared, self.prepared.flow, self.request.limits
-        check_null_keys(prepared.rows, prepared.window, flow)
+        self._check_null_keys()
         rows = prepared.rows.where(_replaced(decision, prepared.window))
         twice = self.request.skip_unchanged or limits.on_empty != "replace"
         with checked(rows, flow, keep=twice) as (kept, expectations):

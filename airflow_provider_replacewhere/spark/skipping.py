@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_replacewhere.planning.nulls import ALWAYS, NEVER, Formula, all_of, any_of
 from airflow_provider_replacewhere.spark.jvm import class_name, option, seq, walk
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 # Operators that give no row where their only input gives none.
 _PASSING = frozenset(
-    {"Filter", "Project", "SubqueryAlias", "Sort", "Window", "Generate", "Expand", "Repartition", "GlobalLimit"}
+    {"Project", "SubqueryAlias", "Sort", "Window", "Generate", "Expand", "Repartition", "GlobalLimit"}
     | {"LocalLimit", "RepartitionByExpression", "Distinct", "Deduplicate"}
 )
 _LEFT, _RIGHT = frozenset({"LeftOuter", "LeftAnti", "ExistenceJoin"}), frozenset({"RightOuter"})
@@ -21,30 +22,44 @@ _EITHER = frozenset({"Inner", "Cross", "LeftSemi"})
 
 def gives_nothing(frame: DataFrame) -> bool:
     """True only where that is certain: every file that could hold a row is ruled out by its statistics."""
-    return _is_empty(frame._jdf.queryExecution().optimizedPlan())
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    return emptiness(plan, lambda leaf: ALWAYS if _reads_no_file(leaf) else NEVER) == ALWAYS
 
 
-def _is_empty(plan: Any) -> bool:
-    children = seq(plan.children())
-    match class_name(plan):
-        case "LogicalRelation":
-            return _reads_no_file(plan)
-        case "LocalRelation":
-            return bool(plan.data().isEmpty())
-        case "Aggregate":
-            return bool(seq(plan.groupingExpressions())) and _is_empty(children[0])
-        case "Union":
-            return all(map(_is_empty, children))
-        case "Join":
-            kind = class_name(plan.joinType()).removesuffix("$")
-            left, right = children
-            if kind in _EITHER:
-                return _is_empty(left) or _is_empty(right)
-            if kind in _LEFT | _RIGHT:
-                return _is_empty(left if kind in _LEFT else right)
-            return _is_empty(left) and _is_empty(right)
-        case name:
-            return name in _PASSING and _is_empty(children[0])
+def emptiness(
+    plan: Any, of_scan: Callable[[Any], Formula], of_filter: Callable[[Any], Formula] = lambda _: NEVER
+) -> Formula:
+    """What has to hold so that an optimised plan gives no row.
+
+    :param of_scan: so that a scan gives none
+    :param of_filter: so that a filter lets none through, whatever is below it
+    """
+
+    def of(node: Any) -> Formula:
+        children = seq(node.children())
+        match class_name(node):
+            case "LogicalRelation":
+                return of_scan(node)
+            case "LocalRelation":
+                return ALWAYS if node.data().isEmpty() else NEVER
+            case "Aggregate":
+                return of(children[0]) if seq(node.groupingExpressions()) else NEVER
+            case "Union":
+                return all_of(*map(of, children))
+            case "Join":
+                kind = class_name(node.joinType()).removesuffix("$")
+                left, right = children
+                if kind in _EITHER:
+                    return any_of(of(left), of(right))
+                if kind in _LEFT | _RIGHT:
+                    return of(left if kind in _LEFT else right)
+                return all_of(of(left), of(right))
+            case "Filter":
+                return any_of(of_filter(node), of(children[0]))
+            case name:
+                return of(children[0]) if name in _PASSING else NEVER
+
+    return of(plan)
 
 
 def scanned(frame: DataFrame) -> dict[str, int | None]:

@@ -290,6 +290,12 @@ class Sources:
         return frame
 
 
+def pinned(session: SparkSession, source: Source) -> DataFrame:
+    """The rows of a source at the version that it is read at."""
+    assert source.path is not None
+    return session.read.format("delta").option("versionAsOf", str(source.version)).load(source.path)
+
+
 def _by_unique_names(sources: Iterable[Source]) -> tuple[Source, ...]:
     """The sources by name; where two have one name, each is told by its place."""
     found = list(sources)

@@ -195,6 +195,7 @@ def _report(request: RunRequest, run: RunReport, state: State, started: str, ove
         fresh=None,
         coverage=None,
         lineage=None,
+        nulls=None,
         fingerprint=None,
         unwatched=None,
         adopted=None,

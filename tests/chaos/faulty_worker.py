@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from functools import partial
 from typing import Any, NoReturn
 
@@ -18,6 +19,13 @@ from tests import run_dag
 
 def die(*_: Any, **__: Any) -> NoReturn:
     os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def be_told_to_end(*_: Any, **__: Any) -> NoReturn:
+    """As a task is by its supervisor, when somebody marks it or its time is over."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait()  # the main thread is told, and ends what it waits for
     raise AssertionError
 
 
@@ -41,6 +49,8 @@ def at(point: str) -> None:
             answers._permit = permitted  # type: ignore[method-assign]
         case "committed":
             answers._release = die  # type: ignore[method-assign]
+        case "told_to_end":
+            answers._permit = be_told_to_end  # type: ignore[method-assign]
         case "before_record":
             Ledger.record = die  # type: ignore[method-assign]
         case "recorded":

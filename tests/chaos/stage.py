@@ -9,9 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +41,8 @@ with DAG("flow", start_date=datetime(2026, 1, 1), schedule=None, catchup=False) 
         as_of="2026-03-10T12:00:00+00:00",
         root={root!r},
         history_conn_id="replacewhere_default",
-        conf={{"spark.master": "local[1]", "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}},
+        conf={{"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false", **{conf!r}}},
+        **{arguments!r},
     )
 """
 
@@ -66,17 +68,34 @@ class Stage:
     """One Airflow home; each test begins with new tables and an empty ledger."""
 
     airflow: AirflowProcess
+    surroundings: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def create(cls, folder: Path) -> Stage:
-        stage = cls(AirflowProcess.create(folder))
+    def create(
+        cls,
+        folder: Path,
+        conf: Mapping[str, str] = MappingProxyType({"spark.master": "local[1]"}),
+        arguments: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        faulty_drivers: bool = True,
+        **surroundings: str,
+    ) -> Stage:
+        """A home, and the Dag in it.
+
+        :param conf: of Spark, besides what keeps it small
+        :param arguments: of the operator, besides the flow
+        :param faulty_drivers: whether drivers can be told to die; they have to run on this machine then
+        :param surroundings: variables of every process
+        """
+        stage = cls(AirflowProcess.create(folder), surroundings)
         stage.programs.mkdir()
         real = shutil.which("spark-submit", path=stage.airflow.environment()["PATH"])
-        wrapper = stage.programs / "spark-submit"
-        application = Path(__file__).parent / "faulty_application.py"
-        wrapper.write_text(WRAPPER.format(python=sys.executable, application=application, real=real))
-        wrapper.chmod(0o755)
-        stage.file.write_text(DAG.format(root=str(stage.airflow.tables)))
+        if faulty_drivers:
+            wrapper = stage.programs / "spark-submit"
+            application = Path(__file__).parent / "faulty_application.py"
+            wrapper.write_text(WRAPPER.format(python=sys.executable, application=application, real=real))
+            wrapper.chmod(0o755)
+        stage.file.write_text(DAG.format(root=str(stage.airflow.tables), conf=dict(conf), arguments=dict(arguments)))
         return stage
 
     @property
@@ -169,18 +188,36 @@ class Stage:
         done = self._python(["-c", program, str(self.file), logical_date])
         assert done.returncode == 0, done.stdout[-6000:]
 
+    def returned(self, logical_date: str) -> Any:
+        """What the task of a Dag run returned last."""
+        program = (
+            "import json, sys; from pathlib import Path; from datetime import datetime; "
+            "from tests.airflow_dags import load, result_of; "
+            "found = result_of(load(Path(sys.argv[1])), datetime.fromisoformat(sys.argv[2])); "
+            "Path(sys.argv[3]).write_text(json.dumps(found.values['daily']))"
+        )
+        answer = self.airflow.folder / "returned.json"
+        done = self._python(["-c", program, str(self.file), logical_date, str(answer)])
+        assert done.returncode == 0, done.stdout[-6000:]
+        return json.loads(answer.read_text())
+
     def await_drivers(self) -> None:
         """Until no Spark application that was started is alive, whoever started it."""
+        while self.drivers_alive():
+            time.sleep(0.2)
+
+    def drivers_alive(self) -> list[int]:
+        """The processes of Spark applications that were started and are still there."""
         pids = self.programs / "pids"
-        for pid in pids.read_text().split() if pids.exists() else ():
-            while _is_alive(int(pid)):
-                time.sleep(0.2)
+        return [int(pid) for pid in (pids.read_text().split() if pids.exists() else ()) if _is_alive(int(pid))]
 
     def _python(self, command: list[str], given: str = "") -> subprocess.CompletedProcess[str]:
         path = f"{self.programs}{os.pathsep}{self.airflow.environment()['PATH']}"
         return subprocess.run(
             [sys.executable, *command],
-            env=self.airflow.environment(PATH=path, AIRFLOW__CORE__DAGS_FOLDER=str(self.airflow.folder)),
+            env=self.airflow.environment(
+                PATH=path, AIRFLOW__CORE__DAGS_FOLDER=str(self.airflow.folder), **self.surroundings
+            ),
             cwd=ROOT,
             input=given,
             stdout=subprocess.PIPE,

@@ -89,7 +89,7 @@ CALLS = {
 }
 
 
-IN_SUITE = {("leased", True), ("permission", False), ("permitted", False), ("record", False)}
+IN_SUITE = {("leased", True), ("record", False)}
 
 
 @pytest.mark.postgres

@@ -33,11 +33,9 @@ CELLS = [
     for (who, points), action in itertools.product((("driver", DRIVER), ("worker", WORKER)), ACTIONS)
     for point in points
 ]
-# One of each kind: nothing was written, files were, the commit was, the report was.
+# The commit is there and nobody knows; nothing is there, and another write is asked for.
 IN_SUITE = {
-    ("driver", "while_writing", "retry"),
     ("driver", "committed", "retry"),
-    ("worker", "committed", "next run"),
     ("worker", "before_permission", "clear"),
 }
 WRITTEN = {("driver", "committed"), ("driver", "reported")} | {
@@ -93,6 +91,43 @@ def test_a_run_that_is_killed_ends_right(stage: Stage, who: str, point: str, act
     assert last.report.mode == "NO_OP"
 
 
+@pytest.mark.long
+def test_a_task_that_is_told_to_end_while_it_holds_its_lease(stage: Stage) -> None:
+    stage.begin()
+    assert stage.run(FIRST) == "success"
+    stage.add((10, 5))
+    before = stage.rows("daily")
+
+    assert stage.run(KILLED, worker_fault="told_to_end") == "failed"
+
+    assert stage.drivers_alive() == []
+    assert stage.rows("daily") == before
+    assert not stage.store.leases(waiting=True)
+    assert [str(run.status) for run in stage.runs()] == ["failed", "succeeded"]
+    stage.try_again(KILLED)
+    assert stage.rows("daily") == stage.wanted()
+    assert [str(run.status) for run in stage.runs()] == ["succeeded", "failed", "succeeded"]
+
+
+@pytest.mark.long
+def test_a_table_whose_disk_takes_no_more(stage: Stage) -> None:
+    stage.begin()
+    assert stage.run(FIRST) == "success"
+    stage.add((10, 5))
+    before = stage.rows("daily")
+
+    assert stage.run(KILLED, driver_fault="disk_full") == "failed"
+
+    assert stage.rows("daily") == before
+    assert len(stage.commits()) == 1
+    (run, _) = stage.runs()
+    assert run.error is not None
+    assert "File too large" in run.error["message"]
+    assert not stage.store.leases(waiting=True)
+    stage.try_again(KILLED)
+    assert stage.rows("daily") == stage.wanted()
+
+
 def _commits_by_token(stage: Stage) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for number, commit in enumerate(stage.commits()):
@@ -105,4 +140,4 @@ def test_every_point_is_in_the_matrix() -> None:
     for program, points in (("faulty_application.py", DRIVER), ("faulty_worker.py", WORKER)):
         text = (folder / program).read_text()
         named = {line.split('"')[1] for line in text.splitlines() if line.strip().startswith('case "')}
-        assert named - {"none"} == set(points)
+        assert named - {"none", "told_to_end", "disk_full"} == set(points)

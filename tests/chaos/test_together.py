@@ -122,7 +122,8 @@ def _is_told_why(each: Backfill, layout: str, policy: str) -> None:
     assert each.report is not None
     if each.report.mode is Mode.NO_OP:
         assert policy == "skip"
-        assert [reason["reason"] for reason in each.report.reasons] == ["REGION_HELD_SKIPPED"]
+        assert each.report.reasons[-1]["reason"] == "REGION_HELD_SKIPPED"
+        assert "flow daily, run local-" in each.report.reasons[-1]["holders"]
 
 
 def _token(lake: Lake, version: int) -> str:

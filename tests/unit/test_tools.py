@@ -55,7 +55,7 @@ def test_installing_removes_the_jars_of_the_release_before(tmp_path: Path) -> No
 def test_without_java_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(fetch_jars.JarsNotFetchedError, match="Java 17: install it"):
-        fetch_jars.resolve("delta-spark_4.2_2.13", "4.4.0", tmp_path, tmp_path)
+        fetch_jars.resolve(fetch_jars.Wish("io.delta", "delta-spark_4.2_2.13", "4.4.0"), tmp_path, tmp_path)
 
 
 def test_the_environment_of_this_run_has_its_jars() -> None:

@@ -43,7 +43,8 @@ def test_random_worlds_hold_what_recomputing_by_hand_gives(stage: Stage, capsys:
     with capsys.disabled():
         print("\n" + "\n".join(tally.lines(shapes=False)))
     assert not stories, "\n\n".join(stories)
-    # If nothing were ever narrowed, or nothing ever stale, all this would prove little.
+    # If nothing were ever narrowed, nothing ever stale, and nobody ever died, all this would prove little.
+    assert tally.killed
     assert all(tally.later(mode) > SCENARIOS // 10 for mode in ("NO_OP", "INCREMENTAL", "FULL_RECOMPUTE"))
 
 

@@ -16,6 +16,7 @@ import pytest
 from airflow_provider_replacewhere.errors import HistoryError, HistorySchemaError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.history.database import Database, database_time, with_driver
 from airflow_provider_replacewhere.history.store import HistoryStore
+from tests.disk import full_disk
 from tests.history import report
 from tests.postgres import PostgresServer
 
@@ -192,3 +193,13 @@ def test_the_databases_time_is_that_of_the_moment_of_asking(postgres_server: Pos
 def test_errors_tell_airflow_whether_to_retry() -> None:
     kinds: dict[Callable[..., ReplaceWhereError], bool] = {HistoryError: True, HistorySchemaError: False}
     assert {kind: kind("").retryable for kind in kinds} == kinds
+
+
+def test_a_disk_that_is_full_loses_nothing(tmp_path: Path) -> None:
+    store = HistoryStore(f"sqlite:///{tmp_path}/history.db")
+    store.record(report("first"))
+    with full_disk(), pytest.raises(HistoryError, match="does not answer"):
+        store.record(report("second"))
+    assert [run.run_id for run in store.runs()] == ["first"]
+    store.record(report("second"))
+    assert [run.run_id for run in store.runs()] == ["second", "first"]

@@ -206,6 +206,17 @@ def test_an_instant_that_is_none_is_named_and_stops_no_run(store: HistoryStore, 
     assert store.last_successful([TARGET])[TARGET]["run_id"] == f"{TARGET} 2"
 
 
+def test_a_damaged_start_of_an_old_run_keeps_no_new_one_from_running(store: HistoryStore, engine: Any) -> None:
+    store.started("old/daily", "daily", "daily")
+    with engine.begin() as connection:
+        connection.execute(tables.events.update().values(recorded_at="yesterday"))
+    with pytest.raises(HistoryRowError):
+        store.end_lost("daily", TASK)
+    with run(store) as (ledger, request):
+        assert ledger.identity == TASK
+        assert store.run(f"{request.run_id}/daily") is not None
+
+
 @pytest.mark.parametrize("column", ["acquired_at", "renewed_at", "expires_at"])
 @pytest.mark.parametrize("value", ["noon", "", "2026-03-10T00:00:00"])
 def test_a_lease_with_a_broken_instant_stops_its_target_alone(

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_replacewhere import operators
 from airflow_provider_replacewhere.errors import LeaseLostError
 from airflow_provider_replacewhere.history.keeping import LedgerLeases
 from airflow_provider_replacewhere.history.store import HistoryStore
 from airflow_provider_replacewhere.operators.answering import Stop, answering
 from airflow_provider_replacewhere.operators.cluster import Cluster
 from airflow_provider_replacewhere.operators.exchange import Exchange, open_exchange
+from airflow_provider_replacewhere.planning.questions import SIGN
 from airflow_provider_replacewhere.planning.request import Identity
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
 
@@ -33,7 +35,7 @@ class Driver:
 
     def __init__(self, exchange: Exchange) -> None:
         self.folder = Path(exchange.questions_uri)
-        self.folder.mkdir()
+        self.folder.mkdir(exist_ok=True)
         self.numbers = count(1)
 
     def write(self, text: str) -> int:
@@ -125,6 +127,24 @@ def test_a_worker_that_waits_is_ended_with_its_application(store: HistoryStore) 
             assert len(store.leases(waiting=True)) == 2
             assert second.answer(number, 0.1) is None
         assert [each.run_id for each in store.leases(waiting=True)] == ["app/daily"]
+
+
+def test_a_worker_shows_that_it_is_alive_while_it_waits_for_others(
+    store: HistoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operators.answering, "SIGN_SECONDS", 0.05)
+    with worker(store) as first:
+        first.ask("take")
+        with worker(store, wait_seconds=600) as second:
+            asked = {"verb": "take", "target": "daily", "flow": "d", "run_id": "other/daily", "region": WEEK.to_json()}
+            number = second.write(json.dumps(asked))
+            signs: set[str] = set()
+            until = time.monotonic() + 30
+            while (len(store.leases(waiting=True)) < 2 or len(signs) < 3) and time.monotonic() < until:
+                if len(store.leases(waiting=True)) == 2:
+                    signs.add((second.folder / SIGN).read_text())
+            assert second.answer(number, 0.1) is None
+            assert len(signs) == 3
 
 
 def test_no_permission_without_a_lease(store: HistoryStore) -> None:

@@ -25,6 +25,7 @@ from airflow_provider_replacewhere.planning.questions import MOST_BYTES, read_an
 from airflow_provider_replacewhere.planning.report import JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.spark.exchange import read_text
+from tests.disk import full_disk
 from tests.history import failure, report
 
 LOCAL = Cluster("local[2]", "client")
@@ -49,6 +50,17 @@ def request() -> dict[str, Any]:
     value = json.loads(RunRequest("app", datetime(2026, 3, 10, tzinfo=UTC)).to_json())
     assert isinstance(value, dict)
     return value
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_disk_that_is_full_takes_no_request(exchange: Exchange) -> None:
+    asked = RunRequest("app", datetime(2026, 3, 10, tzinfo=UTC))
+    with full_disk(), pytest.raises(SubmitError, match=r"cannot be written for the Spark driver: .*File too large"):
+        exchange.put(asked)
+    exchange.put(asked)
+    assert RunRequest.from_json(exchange.request_file.read_text()) == asked
 
 
 # -- outcomes ----------------------------------------------------------------------------------------------------------
