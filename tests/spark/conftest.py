@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_generated_code(spark: SparkSession) -> None:
+    """Over tables of a few rows, compiling Java for each query takes longer than the query. The end-to-end tests, and
+    those in which things die, run as Spark does for everybody."""
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def no_views_are_left(spark: SparkSession) -> Iterator[None]:
     """Temporary views end with the file whose tests made them: the next file's tables have the same names."""
