@@ -6,7 +6,7 @@ import json
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
@@ -45,6 +45,7 @@ class Exchange:
     run_id: str
     place: str
     report_uri: str
+    _seen: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def questions_uri(self) -> str:
@@ -146,6 +147,21 @@ class Exchange:
                 hint=_NOBODY_ELSE.format(self.place),
             )
         return outcome
+
+    def outcome_so_far(self) -> JobOutcome | None:
+        """What the driver has done by now; None where it is nothing new, or nothing that can be read (yet).
+
+        :raises Exception: whatever a store's client raises
+        """
+        try:
+            text = _read(_local(self.place) if self.is_local else _remote(self.place), MOST_OUTCOME_BYTES)
+            if text is None or hash(text) == self._seen.get("outcome"):
+                return None
+            outcome = JobOutcome.from_json(text)
+        except (FileNotFoundError, ValueError, RequestError):
+            return None
+        self._seen["outcome"] = hash(text)
+        return outcome if outcome.run_id == self.run_id else None
 
     def discard_folder(self) -> None:
         """Remove what this try left on this worker alone."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -23,6 +24,7 @@ from airflow_provider_replacewhere.operators.cluster import Cluster, check_spark
 from airflow_provider_replacewhere.operators.definition import Definition, PathLike, define
 from airflow_provider_replacewhere.operators.durable import NOTICED_SECONDS, DurableSparkSubmitOperator
 from airflow_provider_replacewhere.operators.exchange import Exchange, open_exchange
+from airflow_provider_replacewhere.operators.following import LOCAL_SECONDS, REMOTE_SECONDS, following
 from airflow_provider_replacewhere.operators.instant import instant_of_run
 from airflow_provider_replacewhere.operators.ledger import Ledger
 from airflow_provider_replacewhere.operators.package import code_package
@@ -374,7 +376,14 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             on_lost=lambda _: self.on_kill(),
         )
         poll_seconds = 0.1 if exchange.is_local else 2.0
-        with answering(exchange, leases, stop, poll_seconds=poll_seconds, taken_up=taken_up):
+        follow = following(
+            exchange,
+            partial(PredicateHistoryHook(self.history_conn_id).record_outcome, identity=request.identity),
+            self._say,
+            self.log.warning,
+            every_seconds=LOCAL_SECONDS if exchange.is_local else REMOTE_SECONDS,
+        )
+        with answering(exchange, leases, stop, poll_seconds=poll_seconds, taken_up=taken_up), follow:
             failure = self._submit(context)
         try:
             outcome = exchange.outcome()

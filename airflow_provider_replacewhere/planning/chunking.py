@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from airflow_provider_replacewhere.errors import RequestError
 
-UNITS = ("day", "week", "month", "year", "values")
+UNITS = ("day", "week", "month", "year", "values", "rows", "bytes")
 ORDERS = ("oldest", "newest")
 ON_CHUNK_FAILURE = ("stop", "go_on")
 
@@ -16,7 +16,8 @@ class Chunking:
     """How a window is cut, and what becomes of the other chunks when one fails.
 
     :param by: ``day``, ``week`` (from Monday), ``month`` or ``year`` of the flow's time zone, for a column of dates or
-        timestamps; ``values`` for one of whole numbers, DECIMALs or dates
+        timestamps; ``values`` for one of whole numbers, DECIMALs or dates; ``rows`` or ``bytes``, estimated, for any of
+        these, in whole days or values
     :param size: how many of them make a chunk
     :param column: the column to cut along; None: the only one that can be
     :param order: whether the ``oldest`` or the ``newest`` chunk comes first
@@ -29,6 +30,11 @@ class Chunking:
     column: str | None = None
     order: str = "oldest"
     on_failure: str = "stop"
+
+    @property
+    def is_by_weight(self) -> bool:
+        """Whether statistics have to tell where to cut."""
+        return self.by in ("rows", "bytes")
 
     def __post_init__(self) -> None:
         for name, value, valid in (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import tzinfo
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
 
 from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.planning.chunking import Chunking
+from airflow_provider_replacewhere.planning.weights import Weight, even_cuts
 from airflow_provider_replacewhere.planning.words import plain
 from airflow_provider_replacewhere.predicates import instants
 from airflow_provider_replacewhere.predicates.boxes import Path
@@ -26,17 +27,22 @@ MOST_CHUNKS = 5_000
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
-def chunks(window: Region, how: Chunking, time_zone: str) -> tuple[Region, ...]:
+def chunks(
+    window: Region, how: Chunking, time_zone: str, weights: Callable[[Path], Sequence[Weight]] = lambda _: ()
+) -> tuple[Region, ...]:
     """The chunks of a window, in the order in which they are to be run.
 
     No row is in two of them, and each row of the window is in one. Rows without a value are in the oldest chunk.
 
     :param time_zone: whose days, weeks and months they are; IANA name
+    :param weights: how much lies where along a column; asked only where the chunks are to be of even weight
     :raises RequestError: the window cannot be cut so, or falls into too many chunks
     """
     path, extent = _column(window, how)
     found: list[Region] = []
-    for low, high in pairwise(_cuts(window, extent, how, instants.zone(time_zone))):
+    tz = instants.zone(time_zone)
+    cuts = _even(window, path, extent, how, tz, weights) if how.is_by_weight else _cuts(window, extent, how, tz)
+    for low, high in pairwise(cuts):
         values = Values.of(extent.domain, [(low, high)], null=not found and extent.null)
         chunk = window.intersect(Region.of(path, values))
         found += [] if chunk.is_empty else [chunk]
@@ -50,7 +56,7 @@ def _column(window: Region, how: Chunking) -> tuple[Path, Extent]:
     able = [
         path
         for path, extent in extents.items()
-        if wanted in (None, ".".join(path).lower()) and _is_able(extent, by_values=how.by == "values")
+        if wanted in (None, ".".join(path).lower()) and _is_able(extent, how)
     ]
     if len(able) == 1:
         return able[0], extents[able[0]]
@@ -59,7 +65,9 @@ def _column(window: Region, how: Chunking) -> tuple[Path, Extent]:
             f"{plain(window.to_sql())} can be cut along {' or '.join(map('.'.join, able))}.",
             hint="Give the column to cut along.",
         )
-    kind = "whole numbers, DECIMALs or dates" if how.by == "values" else "dates or timestamps"
+    kind = "dates or timestamps"
+    if how.by == "values" or how.is_by_weight:
+        kind = "whole numbers, DECIMALs or dates" if how.by == "values" else f"whole numbers, DECIMALs, {kind}"
     along = f" along {how.column}" if how.column else ""
     raise RequestError(
         f"{plain(window.to_sql())} cannot be cut{along} by {how.by}: that takes a first and a last value of a column "
@@ -68,10 +76,45 @@ def _column(window: Region, how: Chunking) -> tuple[Path, Extent]:
     )
 
 
-def _is_able(extent: Extent, *, by_values: bool) -> bool:
+def _is_able(extent: Extent, how: Chunking) -> bool:
     if not extent.any or extent.low is None or extent.high is None:
         return False
-    return extent.domain.name in ((*INTEGERS, "decimal", "date") if by_values else _TIMES)
+    if how.is_by_weight:
+        return extent.domain.name in (*INTEGERS, "decimal", *_TIMES)
+    return extent.domain.name in ((*INTEGERS, "decimal", "date") if how.by == "values" else _TIMES)
+
+
+def _even(
+    window: Region,
+    path: Path,
+    extent: Extent,
+    how: Chunking,
+    tz: tzinfo,
+    weights: Callable[[Path], Sequence[Weight]],
+) -> list[Key]:
+    """Where chunks of about the same weight begin, and the end of the last."""
+    first, last, domain = extent.low, extent.high, extent.domain
+    assert isinstance(first, int)
+    assert isinstance(last, int)
+
+    def unit(key: int) -> tuple[int, int]:
+        if domain.name not in _TIMES:
+            step = 10**domain.scale if domain.name == "decimal" else 1
+            begins = first + (key - first) // step * step
+            return begins, begins + step
+        day = _day_of(key, domain, tz)
+        return _key_of(day, domain, tz), _key_of(day + 1, domain, tz)
+
+    found = weights(path)
+    if not found:
+        raise RequestError(
+            f"No statistics tell how many {how.by} there are along {'.'.join(path)}.",
+            hint="Cut by days or values instead.",
+        )
+    cuts = even_cuts(found, first, last, how.size, unit, MOST_CHUNKS)
+    if cuts is None:
+        raise _too_many(window, how)
+    return [*cuts, last]
 
 
 def _cuts(window: Region, extent: Extent, how: Chunking, tz: tzinfo) -> list[Key]:
@@ -86,12 +129,16 @@ def _cuts(window: Region, extent: Extent, how: Chunking, tz: tzinfo) -> list[Key
         if cut > first:
             found.append(cut)
         if len(found) > MOST_CHUNKS:
-            raise RequestError(
-                f"{plain(window.to_sql())} falls into more than {MOST_CHUNKS} chunks of {how.size} "
-                f"{how.by if how.size == 1 or how.by == 'values' else how.by + 's'}.",
-                hint="Look whether a bound is mistyped, or take larger chunks.",
-            )
+            raise _too_many(window, how)
     return [*found, last]
+
+
+def _too_many(window: Region, how: Chunking) -> RequestError:
+    return RequestError(
+        f"{plain(window.to_sql())} falls into more than {MOST_CHUNKS} chunks of {how.size} "
+        f"{how.by if how.size == 1 or how.by.endswith('s') else how.by + 's'}.",
+        hint="Look whether a bound is mistyped, or take larger chunks.",
+    )
 
 
 def _boundaries(first: int, domain: Domain, how: Chunking, tz: tzinfo) -> Iterator[int]:

@@ -130,7 +130,7 @@ class SourceChanges:
         return hashlib.sha256(f"{self.definition_hash}:{types}".encode()).hexdigest()
 
     def _change(self, name: str, before: Mapping[str, Pin]) -> SourceChange | None:
-        commits = self._commits(name, before[name])
+        commits = self.commits(name, before[name])
         if isinstance(commits, SourceChange):
             return commits
         if not commits:
@@ -154,7 +154,8 @@ class SourceChanges:
             return SourceChange(Reason.SOURCE_CHANGED, {"found_by": "statistics", "cause": cause}, by_bounds)
         return None if by_rows.is_empty else SourceChange(Reason.SOURCE_CHANGED, {"found_by": "rows"}, by_rows)
 
-    def _commits(self, name: str, before: Pin) -> tuple[LogCommit, ...] | SourceChange:
+    def commits(self, name: str, before: Pin) -> tuple[LogCommit, ...] | SourceChange:
+        """The commits that changed rows of a source since a version, or what makes them say nothing of it."""
         key = (name, before)
         if key not in self._logs:
             source = self.sources[name]
@@ -168,7 +169,7 @@ class SourceChanges:
 
         :raises ValueError: that cannot be told
         """
-        commits, path = self._commits(name, before), self.sources[name].path
+        commits, path = self.commits(name, before), self.sources[name].path
         if isinstance(commits, SourceChange) or path is None:
             raise ValueError(f"{name} was changed otherwise than row by row")
         return ChangedRows(self.session, path, commits) if commits else None

@@ -34,6 +34,7 @@ from airflow_provider_replacewhere.spark.python_files import PipelineSpark
 from airflow_provider_replacewhere.spark.run import run_flow
 from airflow_provider_replacewhere.spark.session import flow_session, keeping_active, quiet, require_delta
 from airflow_provider_replacewhere.spark.undo import undo
+from airflow_provider_replacewhere.spark.weights import weights
 from airflow_provider_replacewhere.text import Span
 
 # Should the application die in between, the commits themselves tell of their runs.
@@ -229,7 +230,10 @@ class _Application:
         assert request.chunking is not None
         with self._failing(flow, request.run_id):
             prepared = prepare(self.setting, flow, override=override, full_refresh=False, before=before)
-            regions = chunks(prepared.window.region, request.chunking, flow.time_zone)
+            by = request.chunking.by
+            regions = chunks(
+                prepared.window.region, request.chunking, flow.time_zone, lambda path: weights(prepared, path, by)
+            )
             if request.dry_run:
                 report = run_flow(self.setting, flow, override=override, full_refresh=False, before=before)
                 cut = {"chunks": [region.to_sql() for region in regions]}

@@ -6,7 +6,7 @@ Catalyst is asked what the query, filtered by "a key is NULL", reads; see :mod:`
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,6 @@ from airflow_provider_replacewhere.planning.nulls import (
     no_nulls_in,
 )
 from airflow_provider_replacewhere.planning.touched import has_no_null
-from airflow_provider_replacewhere.spark.freshness import source_commits
 from airflow_provider_replacewhere.spark.jvm import class_name, seq, to_seq
 from airflow_provider_replacewhere.spark.lineage import asking, conjuncts
 from airflow_provider_replacewhere.spark.log import layout_of_frame
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_replacewhere.planning.changes import LogCommit
+    from airflow_provider_replacewhere.planning.decide import SourceChange
     from airflow_provider_replacewhere.planning.window import Window
 
 
@@ -48,6 +48,7 @@ class KeyNulls:
 
     :param rows: the query, in the types of the target
     :param definition_hash: of the query
+    :param commits: those that changed rows of a source since a version, or what makes them say nothing of it
     :param kept: what an earlier run has found out, as the ledger keeps it
     """
 
@@ -55,6 +56,7 @@ class KeyNulls:
     window: Window
     sources: Mapping[str, Source]
     definition_hash: str
+    commits: Callable[[str, Pin], tuple[LogCommit, ...] | SourceChange]
     kept: Mapping[str, Any] | None = None
     _proven: dict[tuple[str, str], Pin] = field(default_factory=dict)
 
@@ -103,11 +105,20 @@ class KeyNulls:
             return False
         session, now = self.rows.sparkSession, Pin(source.version, source.table_id)
         before = self._known.proven.get((name, column)) if self._known is not None else None
-        is_filled = before is not None and _bring_none(session, source, column, before, now)
+        is_filled = before is not None and self._bring_none(source, column, before, now)
         if not is_filled and not gives_nothing(pinned(session, source).where(f"{quoted([column])[0]} IS NULL")):
             return False
         self._proven[name, column] = now
         return True
+
+    def _bring_none(self, source: Source, column: str, before: Pin, now: Pin) -> bool:
+        """Whether no NULL has come into a column since a version at which it had none."""
+        if before.table_id != now.table_id:
+            return False
+        if before.version == now.version:
+            return True
+        commits = self.commits(source.name, before)
+        return isinstance(commits, tuple) and _are_filled(self.rows.sparkSession, source, column, commits)
 
 
 def ask(rows: DataFrame, keys: Iterable[str], sources: Iterable[Source]) -> Formula:
@@ -175,18 +186,6 @@ def _over_filled(session: SparkSession, expression: Any) -> Any:
     if not children:
         return expression
     return expression.withNewChildren(to_seq(session, [_over_filled(session, child) for child in children]))
-
-
-def _bring_none(session: SparkSession, source: Source, column: str, before: Pin, now: Pin) -> bool:
-    """Whether no NULL has come into a column since a version at which it had none."""
-    if before.table_id != now.table_id:
-        return False
-    if before.version == now.version:
-        return True
-    commits = source_commits(session, source.path, before, now)
-    if not isinstance(commits, tuple):
-        return False
-    return _are_filled(session, source, column, commits)
 
 
 def _are_filled(session: SparkSession, source: Source, column: str, commits: Iterable[LogCommit]) -> bool:

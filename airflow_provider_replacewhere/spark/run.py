@@ -180,6 +180,7 @@ class _Run:
             self.prepared.window,
             {source.name: source for source in self.prepared.sources},
             self.prepared.definition_hash,
+            self._changes.commits,
             (self._previous or {}).get("nulls"),
         )
 

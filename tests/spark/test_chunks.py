@@ -162,3 +162,20 @@ def test_what_cannot_be_cut_is_refused(lake: Lake) -> None:
     with pytest.raises(RequestError, match="cannot be cut by month"):
         lake.run(DAILY, overrides={"daily": "day < DATE'2026-02-11'"}, chunking=Chunking("month"))
     assert not lake.path("daily").exists()
+
+
+def test_chunks_of_about_as_many_rows(lake: Lake) -> None:
+    lake.add("rides", *[("2026-02-04", 1)] * 20, *[("2026-02-05", 1)] * 20)
+    reports = backfill(lake, Chunking("rows", 8), dry_run=True)
+    cut = reports[0].planning_information["chunks"]
+    assert len(cut) > 2
+    backfill(lake, Chunking("rows", 8))
+    assert sum(fare for _, fare in lake.rows("daily")) == 50
+
+
+def test_by_bytes_of_the_target_where_no_source_tells(lake: Lake) -> None:
+    pipeline = flow("SELECT max(day) AS day, sum(fare) AS fare FROM rides GROUP BY month(day), day(day)")
+    with pytest.raises(RequestError, match="No statistics tell how many bytes there are along day"):
+        backfill(lake, Chunking("bytes", 1_000_000), pipeline)
+    lake.run(pipeline, overrides={"daily": WINDOW})
+    assert len(backfill(lake, Chunking("bytes", 1_000_000), pipeline)) == 1
