@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from typing import Any, NoReturn
 
 from pyspark.sql.functions import spark_partition_id, udf
@@ -41,6 +42,10 @@ def full_disk() -> Iterator[None]:
         resource.prlimit(jvm, resource.RLIMIT_FSIZE, before)
 
 
+def _third(number: int, commit: Any) -> Any:
+    return die() if number == 3 else commit
+
+
 def at(point: str) -> None:
     """Put the fault in."""
     write, report = run._Run._replace, job._report
@@ -55,6 +60,9 @@ def at(point: str) -> None:
             )
         case "committed":
             run._Run._replace = lambda *about: die(write(*about))  # type: ignore[method-assign]
+        case "third_committed":
+            commits = count(1)
+            run._Run._replace = lambda *about: _third(next(commits), write(*about))  # type: ignore[method-assign]
         case "reported":
             job._report = lambda session, request, outcome: (  # type: ignore[assignment]
                 report(session, request, outcome),

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from functools import partial
+from itertools import count
 from typing import Any, NoReturn
 
 from airflow_provider_replacewhere.history import keeping
@@ -51,6 +52,11 @@ def at(point: str) -> None:
             answers._release = die  # type: ignore[method-assign]
         case "told_to_end":
             answers._permit = be_told_to_end  # type: ignore[method-assign]
+        case "third_told_to_end":
+            allow, permits = answers._permit, count(1)
+            answers._permit = lambda self, question: (  # type: ignore[method-assign]
+                be_told_to_end() if next(permits) == 3 else allow(self, question)
+            )
         case "before_record":
             Ledger.record = die  # type: ignore[method-assign]
         case "recorded":

@@ -29,10 +29,11 @@ DAG = """
 from datetime import datetime
 
 from airflow.sdk import DAG
+from airflow_provider_replacewhere.operators.backfill import BackfillOperator
 from airflow_provider_replacewhere.operators.replace_where import ReplaceWhereOperator
 
 with DAG("flow", start_date=datetime(2026, 1, 1), schedule=None, catchup=False) as dag:
-    ReplaceWhereOperator(
+    {operator}(
         task_id="daily",
         target="daily",
         replace_where="day >= date_sub(current_date(), 7)",
@@ -77,6 +78,7 @@ class Stage:
         conf: Mapping[str, str] = MappingProxyType({"spark.master": "local[1]"}),
         arguments: Mapping[str, Any] = MappingProxyType({}),
         *,
+        operator: str = "ReplaceWhereOperator",
         faulty_drivers: bool = True,
         **surroundings: str,
     ) -> Stage:
@@ -84,6 +86,7 @@ class Stage:
 
         :param conf: of Spark, besides what keeps it small
         :param arguments: of the operator, besides the flow
+        :param operator: the class of the one task
         :param faulty_drivers: whether drivers can be told to die; they have to run on this machine then
         :param surroundings: variables of every process
         """
@@ -95,7 +98,7 @@ class Stage:
             application = Path(__file__).parent / "faulty_application.py"
             wrapper.write_text(WRAPPER.format(python=sys.executable, application=application, real=real))
             wrapper.chmod(0o755)
-        stage.file.write_text(DAG.format(root=str(stage.airflow.tables), conf=dict(conf), arguments=dict(arguments)))
+        stage.file.write_text(DAG.format(operator=operator, root=str(stage.airflow.tables), conf=dict(conf), arguments=dict(arguments)))
         return stage
 
     @property

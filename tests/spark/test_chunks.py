@@ -166,10 +166,8 @@ def test_what_cannot_be_cut_is_refused(lake: Lake) -> None:
 
 def test_chunks_of_about_as_many_rows(lake: Lake) -> None:
     lake.add("rides", *[("2026-02-04", 1)] * 20, *[("2026-02-05", 1)] * 20)
-    reports = backfill(lake, Chunking("rows", 8), dry_run=True)
-    cut = reports[0].planning_information["chunks"]
-    assert len(cut) > 2
-    backfill(lake, Chunking("rows", 8))
+    reports = backfill(lake, Chunking("rows", 8))
+    assert len(reports) > 2
     assert sum(fare for _, fare in lake.rows("daily")) == 50
 
 
