@@ -26,6 +26,7 @@ def backfill_dag(
     column: str | None = None,
     approval: bool | None = None,
     predicates: bool = False,
+    max_active_chunks: int | None = None,
     flows: Sequence[str] = (),
     operator: Mapping[str, Any] | None = None,
     **dag: Any,
@@ -42,6 +43,8 @@ def backfill_dag(
     :param approval: whether a person is asked before anything is written; None: where Airflow can
     :param predicates: whether the form takes predicates as text too. They are parsed and checked as ever, but may name
         any rows
+    :param max_active_chunks: make each chunk a task, of which so many run at once; None: one task runs them all, one
+        after another, in one Spark application
     :param flows: the flows in the form's list; by default those that the pipeline's SQL declares. Of Python files they
         have to be named, for they show only in Spark
     :param operator: arguments of the :class:`~..operators.backfill.BackfillOperator`
@@ -63,7 +66,7 @@ def backfill_dag(
     with DAG(dag_id, schedule=None, params=params, **{"catchup": False, "max_active_runs": 1, **dag}) as made:
         shared = {"pipeline": pipeline, "allow_predicates": predicates, **arguments}
         plan = BackfillOperator(task_id="plan", dry_run=True, **shared)
-        backfill = BackfillOperator(task_id="backfill", **shared)
+        backfill = _backfill(plan, shared, max_active_chunks)
         if asking is None:
             plan >> backfill
         else:
@@ -75,6 +78,13 @@ def backfill_dag(
             plan >> approve >> backfill
     made.fileloc = file
     return made
+
+
+def _backfill(plan: BackfillOperator, shared: Mapping[str, Any], max_active_chunks: int | None) -> Any:
+    if max_active_chunks is None:
+        return BackfillOperator(task_id="backfill", **shared)
+    limited = {**shared, "max_active_tis_per_dagrun": max_active_chunks}
+    return BackfillOperator.partial(task_id="backfill", **limited).expand(part=plan.output["chunks"])
 
 
 def form(flows: Sequence[str], column: str | None, *, predicates: bool, approval: bool) -> dict[str, Param]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_provider_replacewhere.errors import PredicateError, RequestError
 from airflow_provider_replacewhere.operators.definition import Definition
-from airflow_provider_replacewhere.planning.chunking import Chunking
+from airflow_provider_replacewhere.planning.chunking import Chunk, Chunking
 from airflow_provider_replacewhere.planning.request import Override, Undo
 from airflow_provider_replacewhere.text import Span, shown
 
@@ -30,6 +30,7 @@ class Asked:
     :param only_stale: whether an override leaves alone what the ledger proves fresh
     :param undo: the run that is to be undone, in place of flows to run
     :param chunking: how overrides are cut into chunks; None: each is one run
+    :param chunk: which chunk of a backfill this run is, where each is a task of its own
     """
 
     select: tuple[str, ...] = ()
@@ -39,6 +40,7 @@ class Asked:
     only_stale: bool = False
     undo: Undo | None = None
     chunking: Chunking | None = None
+    chunk: Chunk | None = None
 
 
 def check_asked(asked: Asked, definition: Definition) -> None:

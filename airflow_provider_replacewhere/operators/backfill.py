@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.operators.asked import Asked
-from airflow_provider_replacewhere.operators.backfill_request import FIELDS, read_backfill
+from airflow_provider_replacewhere.operators import summary
+from airflow_provider_replacewhere.operators.backfill_request import FIELDS, only_part, read_backfill
 from airflow_provider_replacewhere.operators.definition import Definition
 from airflow_provider_replacewhere.operators.replace_where import ReplaceWhereOperator
 from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_replacewhere.planning.report import JobOutcome
 
 
 class BackfillOperator(ReplaceWhereOperator):
@@ -53,6 +56,8 @@ class BackfillOperator(ReplaceWhereOperator):
     :param chunk_column: the column to cut along; by default the only one that is bounded on both sides (templated)
     :param chunk_order: whether the ``oldest`` or the ``newest`` chunk comes first (templated)
     :param on_chunk_failure: ``stop`` at the first chunk that fails, or ``go_on`` with the next (templated)
+    :param part: only this chunk: one element of what the plan of the same backfill pushed as ``chunks``. For tasks that
+        are mapped over them: ``BackfillOperator.partial(…).expand(part=plan.output["chunks"])``
     :param allow_predicates: whether the run's params may bring ``overrides`` or a ``statement``
     :param only_stale: recompute only what the ledger does not prove fresh; by default the whole range is (templated)
 
@@ -96,6 +101,7 @@ class BackfillOperator(ReplaceWhereOperator):
         chunk_column: str | None = None,
         chunk_order: str | None = None,
         on_chunk_failure: str | None = None,
+        part: Mapping[str, Any] | None = None,
         allow_predicates: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -114,6 +120,7 @@ class BackfillOperator(ReplaceWhereOperator):
         self.chunk_column = chunk_column
         self.chunk_order = chunk_order
         self.on_chunk_failure = on_chunk_failure
+        self.part = part
         self.allow_predicates = allow_predicates
 
     def _read_asked(self, definition: Definition, context: Context) -> Asked:
@@ -121,7 +128,19 @@ class BackfillOperator(ReplaceWhereOperator):
         values = _with_params(fixed, context)
         if not self.allow_predicates:
             _refuse_predicates({name: value for name, value in values.items() if _is_left_out(fixed[name])})
-        return read_backfill(values, definition)
+        asked = read_backfill(values, definition)
+        return asked if self.part is None else only_part(asked, self.part, _backfill_id(context))
+
+    def _tell(self, context: Context, outcome: JobOutcome) -> None:
+        super()._tell(context, outcome)
+        if outcome.reports and outcome.reports[0].dry_run:
+            context["ti"].xcom_push(key="chunks", value=summary.parts(outcome))
+
+
+def _backfill_id(context: Context) -> str:
+    """What the mapped tasks of one backfill have in common."""
+    ti: Any = context["ti"]
+    return f"{ti.dag_id}/{ti.run_id}/{ti.task_id}"
 
 
 def _with_params(fixed: Mapping[str, Any], context: Context) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.operators.asked import Asked, check_text, full_refresh, names, truth
 from airflow_provider_replacewhere.operators.definition import Definition
 from airflow_provider_replacewhere.planning.bounds import Bounds
-from airflow_provider_replacewhere.planning.chunking import Chunking
+from airflow_provider_replacewhere.planning.chunking import Chunk, Chunking
 from airflow_provider_replacewhere.planning.request import Override
 from airflow_provider_replacewhere.text import shown
 
@@ -76,6 +76,29 @@ def read_backfill(values: Mapping[str, Any], definition: Definition) -> Asked:
         asked = replace(asked, select=(_flow(values["flow_name"], asked, definition)[1],))
     more = full_refresh(values["full_refresh"], asked.select, definition)
     return replace(asked, full_refresh=(*asked.full_refresh, *more))
+
+
+def only_part(asked: Asked, part: Mapping[str, Any], backfill: str) -> Asked:
+    """One chunk of a backfill that is cut into tasks.
+
+    :param part: the chunk as the plan tells it: ``flow``, ``predicate``, ``number`` and ``of``
+    :param backfill: the same for all its chunks
+    :raises RequestError: it is none, or of a flow for which nothing is asked
+    """
+    forms = {"flow": str, "predicate": str, "number": int, "of": int}
+    if not isinstance(part, Mapping) or not all(isinstance(part.get(name), form) for name, form in forms.items()):
+        raise RequestError(f"part is {shown(part)}.", hint="Give one element of what the plan pushed as `chunks`.")
+    own = [override for override in asked.overrides if override.flow_name.lower() == part["flow"].lower()]
+    if len(own) != 1 or len(asked.overrides) != 1:
+        raise RequestError(
+            f"part is a chunk of the flow {part['flow']}, and a range is asked for of "
+            f"{', '.join(override.flow_name for override in asked.overrides) or 'none'}.",
+            hint="Plan and backfill take the same arguments and params, and a range of one flow.",
+        )
+    # Never more than what is asked for, whatever the plan says.
+    narrowed = Override(own[0].flow_name, f"({own[0].predicate_override}) AND ({part['predicate']})")
+    chunk = Chunk(part["number"], part["of"], backfill)
+    return replace(asked, overrides=(narrowed,), chunking=None, chunk=chunk)
 
 
 def _chunking(values: Mapping[str, Any]) -> Chunking | None:

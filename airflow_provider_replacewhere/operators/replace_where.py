@@ -290,6 +290,7 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             earlier=ledger.earlier(definition),
             undo=asked.undo,
             chunking=asked.chunking,
+            chunk=asked.chunk,
             questions_uri=exchange.questions_uri,
             silence_seconds=self._silence_seconds(),
             limits=Limits(

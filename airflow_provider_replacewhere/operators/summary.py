@@ -108,6 +108,18 @@ def plan_text(outcome: JobOutcome, leases: Sequence[Lease] = ()) -> str:
     return "\n".join(lines)
 
 
+def parts(outcome: JobOutcome) -> list[dict[str, Any]]:
+    """The chunks of a plan, each for a task of its own; the whole window where it is not cut."""
+    found: list[dict[str, Any]] = []
+    for report in outcome.reports:
+        cut = report.planning_information.get("chunks") or [report.window]
+        found += [
+            {"flow": report.flow, "number": number, "of": len(cut), "predicate": sql}
+            for number, sql in enumerate(cut, start=1)
+        ]
+    return found
+
+
 def _by_flow(outcome: JobOutcome) -> dict[str, list[RunReport]]:
     found: dict[str, list[RunReport]] = {}
     for report in outcome.reports:

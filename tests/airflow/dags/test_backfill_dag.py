@@ -49,3 +49,11 @@ def test_a_plan_comes_first_and_a_person_is_asked_where_airflow_can() -> None:
         return
     assert asked.get_task("approve").upstream_task_ids == {"plan"}
     assert asked.get_task("backfill").upstream_task_ids == {"approve"}
+
+
+def test_each_chunk_can_be_a_task_with_a_limit_on_how_many_run_at_once() -> None:
+    dag = backfill_dag(TWO, "backfill", approval=False, max_active_chunks=3, **START)
+    backfill: Any = dag.get_task("backfill")
+    assert backfill.is_mapped
+    assert backfill.partial_kwargs["max_active_tis_per_dagrun"] == 3
+    assert backfill.upstream_task_ids == {"plan"}

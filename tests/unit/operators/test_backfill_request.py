@@ -8,9 +8,9 @@ import pytest
 
 from airflow_provider_replacewhere.errors import DefinitionError, PredicateError, RequestError
 from airflow_provider_replacewhere.operators.asked import Asked, check_asked
-from airflow_provider_replacewhere.operators.backfill_request import FIELDS, read_backfill
+from airflow_provider_replacewhere.operators.backfill_request import FIELDS, only_part, read_backfill
 from airflow_provider_replacewhere.operators.definition import Definition, define
-from airflow_provider_replacewhere.planning.chunking import Chunking
+from airflow_provider_replacewhere.planning.chunking import Chunk, Chunking
 from airflow_provider_replacewhere.planning.request import Override
 from airflow_provider_replacewhere.predicates import columns_of, parse
 
@@ -176,3 +176,34 @@ def test_chunks_come_from_a_form_as_texts() -> None:
 def test_chunks_that_make_no_sense_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(RequestError, match=message):
         asked({**values, "flow_name": "daily"})
+
+
+# -- one chunk of a backfill as a task of its own ----------------------------------------------------------------------
+
+PART = {"flow": "daily", "number": 2, "of": 3, "predicate": "(`d` = DATE '2026-01-02')"}
+RANGE = {"flow_name": "daily", "column": "d", "start": "2026-01-01", "end": "2026-01-04", "chunk": "day"}
+
+
+def test_a_part_narrows_what_is_asked_for_and_never_widens_it() -> None:
+    whole = asked(RANGE)
+    part = only_part(whole, PART, "dag/run/backfill")
+    (override,) = part.overrides
+    assert override.predicate_override == f"({whole.overrides[0].predicate_override}) AND ({PART['predicate']})"
+    assert part.chunking is None
+    assert part.chunk == Chunk(2, 3, "dag/run/backfill")
+    check_asked(part, definition())
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "found"),
+    [
+        ({**PART, "predicate": None}, RANGE, "part is "),
+        ({}, RANGE, "part is "),
+        ("daily", RANGE, "part is 'daily'"),
+        ({**PART, "flow": "weekly"}, RANGE, "a chunk of the flow weekly, and a range is asked for of daily"),
+        (PART, {}, "a range is asked for of none"),
+    ],
+)
+def test_a_part_that_fits_nothing_is_refused(part: Any, values: dict[str, Any], found: str) -> None:
+    with pytest.raises(RequestError, match=found):
+        only_part(asked(values), part, "dag/run/backfill")
