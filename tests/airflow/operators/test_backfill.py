@@ -176,3 +176,30 @@ def test_a_plan_says_what_it_would_do_as_text(dags: DagFolder, spark_submit: Spa
     value = dags.run(task).values["t"]
     assert value["plan"].splitlines()[0] == "daily: would have replaced its window (FULL_RECOMPUTE)"
     assert "  chunks         2, from d = DATE '2026-03-01' to d = DATE '2026-03-02'" in value["plan"].splitlines()
+
+
+def test_each_chunk_of_a_plan_can_be_a_task(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
+    planned = report(
+        "{run_id}/daily",
+        target="daily",
+        dry_run=True,
+        coverage=None,
+        planning_information={"chunks": ["(`d` = DATE '2026-03-01')", "(`d` = DATE '2026-03-02')"]},
+    )
+    spark_submit.answer(planned)
+    tasks = f"""
+shared = dict(column="d", start="2026-03-01", end="2026-03-03", chunk="day", {NIGHTLY})
+plan = BackfillOperator(task_id="plan", dry_run=True, **shared)
+BackfillOperator.partial(task_id="t", **shared).expand(part=plan.output["chunks"])
+"""
+    assert dags.run(tasks).state == "success"
+    requests = [call.request for call in spark_submit.calls[1:]]
+    assert sorted(request["chunk"]["number"] for request in requests) == [1, 2]
+    assert {request["chunk"]["of"] for request in requests} == {2}
+    assert len({request["chunk"]["backfill"] for request in requests}) == 1
+    assert all(request["chunking"] is None for request in requests)
+    predicates = sorted(request["overrides"][0]["predicate_override"] for request in requests)
+    assert [predicate.rpartition(" AND ")[2] for predicate in predicates] == [
+        "((`d` = DATE '2026-03-01'))",
+        "((`d` = DATE '2026-03-02'))",
+    ]
