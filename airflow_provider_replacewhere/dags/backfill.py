@@ -80,7 +80,7 @@ def backfill_dag(
     return made
 
 
-def _backfill(plan: BackfillOperator, shared: Mapping[str, Any], max_active_chunks: int | None) -> Any:
+def _backfill(plan: Any, shared: Mapping[str, Any], max_active_chunks: int | None) -> Any:
     if max_active_chunks is None:
         return BackfillOperator(task_id="backfill", **shared)
     limited = {**shared, "max_active_tis_per_dagrun": max_active_chunks}

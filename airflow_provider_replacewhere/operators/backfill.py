@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_replacewhere.errors import RequestError
-from airflow_provider_replacewhere.operators.asked import Asked
 from airflow_provider_replacewhere.operators import summary
+from airflow_provider_replacewhere.operators.asked import Asked
 from airflow_provider_replacewhere.operators.backfill_request import FIELDS, only_part, read_backfill
 from airflow_provider_replacewhere.operators.definition import Definition
 from airflow_provider_replacewhere.operators.replace_where import ReplaceWhereOperator

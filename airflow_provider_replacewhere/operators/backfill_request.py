@@ -78,7 +78,7 @@ def read_backfill(values: Mapping[str, Any], definition: Definition) -> Asked:
     return replace(asked, full_refresh=(*asked.full_refresh, *more))
 
 
-def only_part(asked: Asked, part: Mapping[str, Any], backfill: str) -> Asked:
+def only_part(asked: Asked, part: Any, backfill: str) -> Asked:
     """One chunk of a backfill that is cut into tasks.
 
     :param part: the chunk as the plan tells it: ``flow``, ``predicate``, ``number`` and ``of``

@@ -1,4 +1,4 @@
-"""How far an application is, told and recorded while it still runs: the driver writes its outcome anew as it goes on."""
+"""How far an application is, told and recorded while it runs: the driver writes its outcome anew as it goes on."""
 
 from __future__ import annotations
 
@@ -120,5 +120,6 @@ class _Follower:
         failures = tuple(failure for failure in outcome.failures if failure.run_id not in self._known)
         if reports or failures:
             self.record(JobOutcome(outcome.run_id, reports, failures, found=outcome.found))
-            self._known.update(each.run_id for each in (*reports, *failures))
+            self._known.update(report.run_id for report in reports)
+            self._known.update(failure.run_id for failure in failures)
             self.say(self.progress.lines(outcome))

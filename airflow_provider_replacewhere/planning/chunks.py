@@ -54,9 +54,7 @@ def _column(window: Region, how: Chunking) -> tuple[Path, Extent]:
     wanted = None if how.column is None else how.column.strip("`").lower()
     extents = window.extents
     able = [
-        path
-        for path, extent in extents.items()
-        if wanted in (None, ".".join(path).lower()) and _is_able(extent, how)
+        path for path, extent in extents.items() if wanted in (None, ".".join(path).lower()) and _is_able(extent, how)
     ]
     if len(able) == 1:
         return able[0], extents[able[0]]

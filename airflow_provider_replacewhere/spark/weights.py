@@ -63,12 +63,12 @@ def _of_table(frame: DataFrame, column: str, by: str) -> Sequence[Weight]:
     layout = layout_of_frame(frame, types)
     files: list[tuple[Values | None, float]] = []
     for file in _files(frame):
-        rows = (file.stats or {}).get("numRecords")
-        if by == "rows" and rows is None:
+        amount = file.size if by == "bytes" else (file.stats or {}).get("numRecords")
+        if amount is None:
             continue
         boxes = rows_of(file, layout).boxes
         side = boxes[0].by_path.get((column,)) if boxes else None
-        files.append((side, float(file.size if by == "bytes" else rows)))
+        files.append((side, float(amount)))
     return weights_of(files)
 
 

@@ -98,7 +98,9 @@ class Stage:
             application = Path(__file__).parent / "faulty_application.py"
             wrapper.write_text(WRAPPER.format(python=sys.executable, application=application, real=real))
             wrapper.chmod(0o755)
-        stage.file.write_text(DAG.format(operator=operator, root=str(stage.airflow.tables), conf=dict(conf), arguments=dict(arguments)))
+        stage.file.write_text(
+            DAG.format(operator=operator, root=str(stage.airflow.tables), conf=dict(conf), arguments=dict(arguments))
+        )
         return stage
 
     @property
