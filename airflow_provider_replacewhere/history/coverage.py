@@ -49,10 +49,21 @@ def _fold(connection: Connection, target_key: str, coverage: Coverage) -> tuple[
     folded = 0
     for sequence, report in connection.execute(query):
         folded += 1
-        entry = _entry(report)
-        # A report that says nothing of what it proves comes from a version that did not know: nothing is proven.
-        coverage = Coverage(sequence=sequence) if entry is None else coverage.with_entry(entry, sequence)
+        coverage = _with_report(coverage, sequence, report)
     return coverage, folded
+
+
+def _with_report(coverage: Coverage, sequence: int, report: str) -> Coverage:
+    try:
+        value = json.loads(report)
+        if value.get("adopted") is not None:
+            # The commit is an earlier try's, whose own record tells of it in its place among the commits.
+            return replace(coverage, sequence=sequence)
+        entry = None if value["coverage"] is None else Entry.from_json(value["coverage"])
+    except _UNREADABLE:
+        entry = None
+    # A report that says nothing of what it proves comes from a version that did not know: nothing is proven.
+    return Coverage(sequence=sequence) if entry is None else coverage.with_entry(entry, sequence)
 
 
 def keep_coverage(connection: Connection, target_key: str, coverage: Coverage) -> None:
@@ -80,11 +91,3 @@ def _kept(connection: Connection, target_key: str) -> Coverage:
 def _kept_sequence(connection: Connection, target_key: str) -> int:
     query = sa.select(kept.c.sequence).where(kept.c.target_key == target_key)
     return int(connection.execute(query).scalar() or 0)
-
-
-def _entry(report: str) -> Entry | None:
-    try:
-        value = json.loads(report)["coverage"]
-        return None if value is None else Entry.from_json(value)
-    except _UNREADABLE:
-        return None

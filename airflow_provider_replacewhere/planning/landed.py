@@ -149,9 +149,11 @@ def replay(known: Coverage, table_id: str, commits: Iterable[LogCommit], touched
 def adopted(report: RunReport, run_id: str) -> RunReport:
     """The report of a run whose commit an earlier try of it had made.
 
+    It proves nothing: that try's own record does, in its place among the commits.
+
     :param report: of that try
     """
-    return replace(report, run_id=run_id, adopted=report.run_id)
+    return replace(report, run_id=run_id, adopted=report.run_id, coverage=None)
 
 
 def _instant(milliseconds: int) -> str:

@@ -80,7 +80,8 @@ def test_what_is_proven_fresh_is_left_out_when_asked(lake: Lake) -> None:
     assert [str(report.mode) for report in outcome.reports] == ["INCREMENTAL", "NO_OP"]
     assert outcome.reports[0].replaced == "(`day` = DATE '2026-02-08')"
     # All of it is proven by one fragment, as if it had been one run.
-    assert lake.run(DAILY.replace(WEEK, WINDOW)).mode is Mode.NO_OP
+    again = lake.run(DAILY.replace(WEEK, WINDOW))
+    assert again.mode is Mode.NO_OP, (again.reasons, again.replaced)
 
 
 def _request(lake: Lake, **about: Any) -> RunRequest:
@@ -125,7 +126,8 @@ def test_a_later_try_does_only_what_is_missing(lake: Lake, monkeypatch: pytest.M
     assert lake.rows("daily") == [(day, 1) for day in DAYS]
     # And the ledger is as if nothing had happened.
     lake.session.history.record_outcome(outcome, TASK)
-    assert lake.run(DAILY.replace(WEEK, WINDOW)).mode is Mode.NO_OP
+    again = lake.run(DAILY.replace(WEEK, WINDOW))
+    assert again.mode is Mode.NO_OP, (again.reasons, again.replaced)
 
 
 def test_a_gap_in_the_middle_is_filled(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

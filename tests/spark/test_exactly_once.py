@@ -47,7 +47,7 @@ def execute(lake: Lake, asked: RunRequest, pipeline: str = DAILY, *, record: boo
 
 def told(report: RunReport) -> Mapping[str, Any]:
     """What a report says of its write, by whomever it is told."""
-    apart = {"run_id", "adopted", "started_at", "finished_at", "rows_unchanged", "lineage", "coverage"}
+    apart = {"run_id", "adopted", "started_at", "finished_at", "rows_unchanged", "lineage", "nulls", "coverage"}
     return {name: value for name, value in report.to_json().items() if name not in apart}
 
 

@@ -52,7 +52,7 @@ def lost(lake: Lake) -> LocalSession:
 def told(run: Run) -> Mapping[str, Any]:
     """What the history says of a run that wrote."""
     assert run.report is not None
-    apart = {"started_at", "finished_at", "rows_unchanged", "lineage", "estimate"}
+    apart = {"started_at", "finished_at", "rows_unchanged", "lineage", "nulls", "estimate"}
     return {name: value for name, value in run.report.to_json().items() if name not in apart}
 
 

@@ -18,6 +18,7 @@ from airflow_provider_replacewhere.history.database import Database
 from airflow_provider_replacewhere.history.rows import target_digest
 from airflow_provider_replacewhere.history.store import HistoryStore
 from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin, fold
+from airflow_provider_replacewhere.planning.landed import adopted
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
 from tests.history import failure, report
 
@@ -149,12 +150,12 @@ def test_a_long_fold_is_kept_and_gone_on_from(
     assert kept(engine) == {target_digest(TARGET): KEEP_AFTER + 1}
     record(store, entry(KEEP_AFTER + 2))
     seen: list[str] = []
-    monkeypatch.setattr(module, "_entry", lambda text: seen.append(text) or _read(text))
+    monkeypatch.setattr(module, "_with_report", lambda *about: seen.append(about[-1]) or _with_report(*about))
     assert known(store) == folded([*first, *second, entry(KEEP_AFTER + 2)])
     assert len(seen) == 1
 
 
-_read = module._entry
+_with_report = module._with_report
 
 
 def test_pruned_runs_are_proof_all_the_same(store: HistoryStore, engine: Engine) -> None:
@@ -262,3 +263,12 @@ def test_a_ledger_from_before_coverage_is_migrated(history_url: str, engine: Eng
     assert covered(store) == days(0, 5)
     store.prune(keep_runs=1)
     assert kept(engine) == {target_digest(TARGET): 2}
+
+
+def test_a_run_that_adopted_an_earlier_tries_commit_neither_proves_nor_uncovers(store: HistoryStore) -> None:
+    record(store, entry(1), entry(2))
+    before = known(store)
+    store.record(adopted(report("first", target=TARGET, coverage=entry(1).to_json(), target_version=1), "again"))
+    after = known(store)
+    assert (after.fragments, after.target_version) == (before.fragments, before.target_version)
+    assert after.sequence > before.sequence
