@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import DAG, Param
 
 from airflow_provider_replacewhere.dags.caller import calling_file
+from airflow_provider_replacewhere.dags.listing import ListChunks
 from airflow_provider_replacewhere.dags.outline import Outline, outline_of
 from airflow_provider_replacewhere.errors import DefinitionError
 from airflow_provider_replacewhere.operators.backfill import BackfillOperator
@@ -66,25 +67,28 @@ def backfill_dag(
     with DAG(dag_id, schedule=None, params=params, **{"catchup": False, "max_active_runs": 1, **dag}) as made:
         shared = {"pipeline": pipeline, "allow_predicates": predicates, **arguments}
         plan = BackfillOperator(task_id="plan", dry_run=True, **shared)
-        backfill = _backfill(plan, shared, max_active_chunks)
+        first = _backfill(plan.task_id, shared, max_active_chunks)
         if asking is None:
-            plan >> backfill
+            plan >> first
         else:
             approve = asking(
                 task_id="approve",
                 subject="Backfill of {{ params.flow_name or 'the pipeline' }}",
                 body="{{ ti.xcom_pull(task_ids='plan')['plan'] }}",
             )
-            plan >> approve >> backfill
+            plan >> approve >> first
     made.fileloc = file
     return made
 
 
-def _backfill(plan: Any, shared: Mapping[str, Any], max_active_chunks: int | None) -> Any:
+def _backfill(plan: str, shared: Mapping[str, Any], max_active_chunks: int | None) -> Any:
+    """The first task of those that recompute."""
     if max_active_chunks is None:
         return BackfillOperator(task_id="backfill", **shared)
+    chunks = ListChunks(task_id="chunks", plan=plan)
     limited = {**shared, "max_active_tis_per_dagrun": max_active_chunks}
-    return BackfillOperator.partial(task_id="backfill", **limited).expand(part=plan.output["chunks"])
+    BackfillOperator.partial(task_id="backfill", **limited).expand(part=chunks.output)
+    return chunks
 
 
 def form(flows: Sequence[str], column: str | None, *, predicates: bool, approval: bool) -> dict[str, Param]:

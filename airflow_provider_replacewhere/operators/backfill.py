@@ -56,8 +56,8 @@ class BackfillOperator(ReplaceWhereOperator):
     :param chunk_column: the column to cut along; by default the only one that is bounded on both sides (templated)
     :param chunk_order: whether the ``oldest`` or the ``newest`` chunk comes first (templated)
     :param on_chunk_failure: ``stop`` at the first chunk that fails, or ``go_on`` with the next (templated)
-    :param part: only this chunk: one element of what the plan of the same backfill pushed as ``chunks``. For tasks that
-        are mapped over them: ``BackfillOperator.partial(…).expand(part=plan.output["chunks"])``
+    :param part: only this chunk, as :class:`~..dags.listing.ListChunks` lists those of a plan of the same backfill. For
+        tasks that are mapped over them: ``BackfillOperator.partial(…).expand(part=chunks.output)``
     :param allow_predicates: whether the run's params may bring ``overrides`` or a ``statement``
     :param only_stale: recompute only what the ledger does not prove fresh; by default the whole range is (templated)
 

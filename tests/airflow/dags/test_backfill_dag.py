@@ -56,4 +56,5 @@ def test_each_chunk_can_be_a_task_with_a_limit_on_how_many_run_at_once() -> None
     backfill: Any = dag.get_task("backfill")
     assert backfill.is_mapped
     assert backfill.partial_kwargs["max_active_tis_per_dagrun"] == 3
-    assert backfill.upstream_task_ids == {"plan"}
+    assert backfill.upstream_task_ids == {"chunks"}
+    assert dag.get_task("chunks").upstream_task_ids == {"plan"}

@@ -188,9 +188,12 @@ def test_each_chunk_of_a_plan_can_be_a_task(dags: DagFolder, spark_submit: Spark
     )
     spark_submit.answer(planned)
     tasks = f"""
+from airflow_provider_replacewhere.dags.listing import ListChunks
 shared = dict(column="d", start="2026-03-01", end="2026-03-03", chunk="day", {NIGHTLY})
 plan = BackfillOperator(task_id="plan", dry_run=True, **shared)
-BackfillOperator.partial(task_id="t", **shared).expand(part=plan.output["chunks"])
+chunks = ListChunks(task_id="chunks", plan="plan")
+plan >> chunks
+BackfillOperator.partial(task_id="t", **shared).expand(part=chunks.output)
 """
     assert dags.run(tasks).state == "success"
     requests = [call.request for call in spark_submit.calls[1:]]
