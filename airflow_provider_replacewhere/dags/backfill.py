@@ -38,6 +38,7 @@ def backfill_dag(
     be asked.
 
     :param pipeline: SQL text, or a path or several: files, folders, or patterns
+    :param dag_id: the Dag's id
     :param column: the column that the form names beforehand
     :param approval: whether a person is asked before anything is written; None: where Airflow can
     :param predicates: whether the form takes predicates as text too. They are parsed and checked as ever, but may name
