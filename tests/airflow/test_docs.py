@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import warnings
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,4 @@ def test_a_dag_of_the_documentation_is_made(
     file = tmp_path / "dag.py"
     file.write_text(block.text)
     monkeypatch.chdir(tmp_path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Airflow's own
-        exec(compile(block.text, str(file), "exec"), {"__name__": "dag"})
+    exec(compile(block.text, str(file), "exec"), {"__name__": "dag"})
