@@ -56,4 +56,4 @@ def stories(page: str) -> dict[str, list[Block]]:
 
 def _section(before: str) -> str:
     # A comment in a block of code begins with one `#`, so two of them are always a heading.
-    return ([""] + re.findall(r"^## (.+)$", before, re.MULTILINE))[-1]
+    return ["", *re.findall(r"^## (.+)$", before, re.MULTILINE)][-1]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 
 from tools.docs_pages import PageError, expanded, fetched_from_elsewhere
 from tools.docs_reference import UndocumentedError
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
 
 # Pages of the navigation that are there only once something else has made them.
 OPTIONAL = frozenset({"benchmarks.md", "page.md"})

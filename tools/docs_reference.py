@@ -284,17 +284,15 @@ def _referred(module: str, name: str, owner: ast.ClassDef | None) -> Docstring:
 def _bases(module: str, class_name: str, method: str) -> list[ast.FunctionDef]:
     """A method of a class, else of the classes that it extends."""
     tree = _tree(module)
-    node = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == class_name), None)
-    if node is None:
-        return []
-    own = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == method]
-    if own:
-        return own
-    for base in node.bases:
-        if isinstance(base, ast.Name) and (home := _home(module, base.id)):
-            found = _bases(home, base.id, method)
-            if found:
-                return found
+    classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == class_name]
+    for node in classes:
+        own = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == method]
+        if own:
+            return own
+        homes = [(_home(module, base.id), base.id) for base in node.bases if isinstance(base, ast.Name)]
+        inherited = [found for home, name in homes if home for found in _bases(home, name, method)]
+        if inherited:
+            return inherited
     return []
 
 
@@ -313,8 +311,7 @@ def _default(module: str, node: ast.expr | None, owner: ast.ClassDef | None) -> 
         value = _constant(_tree(home or module).body, node.id) or _constant(owner.body if owner else [], node.id)
         return "…" if node.id.startswith("_") or value is None else ast.unparse(value)
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and (home := _home(module, node.value.id)):
-        owner = _find(home, node.value.id)
-        value = _constant(owner.body, node.attr)
+        value = _constant(_find(home, node.value.id).body, node.attr)
         return ast.unparse(value if value is not None else node)
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "field":
         return next((f"{ast.unparse(each.value)}()" for each in node.keywords if each.arg == "default_factory"), "…")
@@ -323,9 +320,10 @@ def _default(module: str, node: ast.expr | None, owner: ast.ClassDef | None) -> 
 
 def _constant(body: list[ast.stmt], name: str) -> ast.expr | None:
     for node in body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-            return node.value  # type: ignore[union-attr]
+        if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
+            return node.value
+        if isinstance(node, ast.AnnAssign) and name == ast.unparse(node.target):
+            return node.value
     return None
 
 

@@ -26,8 +26,8 @@ RECIPES = stories("recipes.md")
 class Reader:
     """Runs blocks in an empty folder, one after the other.
 
-    A block that is a file is written; other Python is run; of ``bash``, the commands of this package and the reader's own
-    scripts. A block of text is what was printed last, where ``…`` stands for anything.
+    A block that is a file is written; other Python is run; of ``bash``, the commands of this package and the reader's
+    own scripts. A block of text is what was printed last, where ``…`` stands for anything.
     """
 
     def __init__(self) -> None:

@@ -36,7 +36,14 @@ def test_the_reference_has_all_that_is_public() -> None:
     modules = {module for kind in ("operators", "hooks") for each in info[kind] for module in each["python-modules"]}
     assert {module.removeprefix(f"{PACKAGE}.") for module in modules} <= {module for module, _ in named}
     names = {name for _, name in named}
-    assert {"LocalSession", "create_spark_session", "parse_sql", "load_pipeline", "parse_predicate", "RunReport"} <= names
+    assert {
+        "LocalSession",
+        "create_spark_session",
+        "parse_sql",
+        "load_pipeline",
+        "parse_predicate",
+        "RunReport",
+    } <= names
     assert _all_of("dags/__init__.py") <= names
     assert _all_of("flows/decorators.py") - {"collecting", "view"} <= names
 
@@ -110,7 +117,9 @@ def test_every_piece_of_the_example_dags_is_shown() -> None:
         for file in (ROOT / "dags").glob("*.py")
         for name in re.findall(r"\[START (\w+)\]", file.read_text())
     }
-    shown = {tuple(found.split()) for file in FILES for found in re.findall(r"<!-- excerpt: (.+?) -->", file.read_text())}
+    shown = {
+        tuple(found.split()) for file in FILES for found in re.findall(r"<!-- excerpt: (.+?) -->", file.read_text())
+    }
     assert marked
     assert marked <= shown
 
