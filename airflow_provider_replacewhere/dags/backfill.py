@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import DAG, Param
+from airflow.providers.common.compat.sdk import DAG, AirflowOptionalProviderFeatureException, Param
 
 from airflow_provider_replacewhere.dags.caller import calling_file
 from airflow_provider_replacewhere.dags.outline import Outline, outline_of
@@ -121,6 +121,6 @@ def _approval_operator() -> Any:
     """The class of the task that asks; None where this Airflow has none."""
     try:
         from airflow_provider_replacewhere.dags.approval import ApproveBackfill
-    except ImportError:
+    except (ImportError, AirflowOptionalProviderFeatureException):  # on 3.0 the latter, where the provider is there
         return None
     return ApproveBackfill
