@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_replacewhere import errors
 from airflow_provider_replacewhere.flows import clauses, settings
-from airflow_provider_replacewhere.get_provider_info import get_provider_info
+from airflow_provider_replacewhere.get_provider_info import CONNECTION_FIELDS, CONNECTION_TYPE, get_provider_info
 from airflow_provider_replacewhere.planning.decide import Reason
 from airflow_provider_replacewhere.predicates.clock import NeedsSparkError
 from tests.docs import FILES, ROOT
@@ -46,6 +46,13 @@ def test_the_reference_has_all_that_is_public() -> None:
     } <= names
     assert _all_of("dags/__init__.py") <= names
     assert _all_of("flows/decorators.py") - {"collecting", "view"} <= names
+
+
+def test_the_fields_of_the_connection_are_told() -> None:
+    text = (DOCS / "reference.md").read_text()
+    assert f"`{CONNECTION_TYPE}`" in text
+    for name, field in CONNECTION_FIELDS.items():
+        assert {value for value in (name, *field["schema"].get("enum", ())) if f"`{value}`" not in text} == set()
 
 
 def _all_of(file: str) -> set[str]:
