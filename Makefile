@@ -18,7 +18,7 @@ PROCESSES ?= 2
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test fuzz chaos lint types imports check format coverage bench bench-page bench-planning matrix $(LINES:%=matrix-%) build wheel-test clean
+.PHONY: help env demo test fuzz chaos lint types imports check format coverage bench bench-page bench-planning matrix $(LINES:%=matrix-%) docs build wheel-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z%.-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ $(READY): pyproject.toml constraints/dev.txt tools/fetch_jars.py
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "env: Python 3.11 or later is needed; say which: make env PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "env: installing the pinned packages (minutes the first time)"
-	@$(PIP) install -c constraints/dev.txt -e '.[spark,fast,postgres,dev]'
+	@$(PIP) install -c constraints/dev.txt -e '.[spark,fast,postgres,docs,dev]'
 	@$(BIN)/python tools/fetch_jars.py
 	@touch $@
 
@@ -82,6 +82,11 @@ matrix: $(LINES:%=matrix-%) ## the Airflow-side tests on every Airflow line (one
 
 $(LINES:%=matrix-%): matrix-%: $(READY)
 	@$(BIN)/python -m tools.matrix $*
+
+docs: $(READY) ## the documentation site, in build/site; a warning is an error
+	@# With --quiet, MkDocs would not see its own warnings, and so none would be an error.
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict >$(VENV)/docs.log 2>&1 || { cat $(VENV)/docs.log; exit 1; }
+	@echo "docs: build/site"
 
 build: $(READY) ## the wheel and the source archive, in dist/
 	@rm -rf dist && { $(BIN)/python -m build . >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }; }

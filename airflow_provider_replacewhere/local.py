@@ -87,6 +87,7 @@ class LocalSession:
         :param select: targets or flows to run; all of them by default
         :param full_refresh: targets whose whole table is replaced by what the query gives for the window
         :param allow_full_refresh: whether that may lose rows outside the window
+        :param refresh_policy: ``auto``, ``incremental``, ``incremental_strict`` or ``full``
         :param null_keys: ``fail``, ``drop`` or ``include``, for flows that do not say
         :param time_zone: IANA name, for flows that do not say
         :param allow_missing_columns: whether NULL may be written to a target's column that the query does not give
@@ -181,6 +182,7 @@ class LocalSession:
     def execute(self, pipeline: PipelineLike, request: RunRequest) -> JobOutcome:
         """Run what a request asks for, and record it unless it is a dry run; failures of flows are in the outcome.
 
+        :param pipeline: as of :meth:`run`
         :param request: its ``root`` and ``previous`` become this session's, and its documents are not looked at
         :raises DefinitionError: the pipeline as a whole is wrong
         :raises RequestError: the request names a flow that there is not

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import DAG, Param
+from airflow.providers.common.compat.sdk import DAG, AirflowOptionalProviderFeatureException, Param
 
 from airflow_provider_replacewhere.dags.caller import calling_file
 from airflow_provider_replacewhere.dags.listing import ListChunks
@@ -40,6 +40,7 @@ def backfill_dag(
     be asked.
 
     :param pipeline: SQL text, or a path or several: files, folders, or patterns
+    :param dag_id: the Dag's id
     :param column: the column that the form names beforehand
     :param approval: whether a person is asked before anything is written; None: where Airflow can
     :param predicates: whether the form takes predicates as text too. They are parsed and checked as ever, but may name
@@ -134,6 +135,6 @@ def _approval_operator() -> Any:
     """The class of the task that asks; None where this Airflow has none."""
     try:
         from airflow_provider_replacewhere.dags.approval import ApproveBackfill
-    except ImportError:
+    except (ImportError, AirflowOptionalProviderFeatureException):  # on 3.0 the latter, where the provider is there
         return None
     return ApproveBackfill

@@ -38,6 +38,7 @@ def replace_where_task_group(
     inlet. The group can stand among other tasks, as any.
 
     :param pipeline: SQL text, or a path or several: files, folders, or patterns
+    :param group_id: the group's name, which its tasks' ids begin with
     :param one_application: run all flows in one task, and so in one Spark application. A pipeline with Python files
         always is one task: what they declare shows only in Spark
     :param asset_uri: URI of a table's asset; ``{table}`` stands for the table's name
@@ -63,6 +64,7 @@ def replace_where_dag(
     """A Dag that keeps a pipeline's tables fresh.
 
     :param pipeline: SQL text, or a path or several: files, folders, or patterns
+    :param dag_id: the Dag's id
     :param schedule: as a Dag's; by default the one that the pipeline declares (``SCHEDULE EVERY …`` or
         ``SCHEDULE CRON …``), or None where it declares none
     :param one_application: see :func:`replace_where_task_group`

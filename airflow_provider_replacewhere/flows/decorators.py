@@ -99,8 +99,10 @@ def table(
 ) -> Decorator[Function]:
     """Declare a target and its REPLACE WHERE flow; the decorated function gives the source DataFrame.
 
+    :param query_function: never given: it is there so that ``@table`` without parentheses is refused in words
     :param replace_where: predicate over the target's columns: a Column or a string
     :param name: the target's name; the function's unless given
+    :param comment: the comment of a table that is created
     :param spark_conf: Spark settings for this flow's query alone
     :param table_properties: properties for a table that is created; ``replacewhere.*`` as in :mod:`.settings`
     :param partition_cols: columns by which a table that is created is partitioned
@@ -159,7 +161,10 @@ def temporary_view(
 ) -> Function | Decorator[Function]:
     """Declare a view that lives for one run of the pipeline; the decorated function gives its DataFrame.
 
+    :param query_function: the function, where the decorator is written without parentheses
     :param name: the view's name; the function's unless given
+    :param comment: what the view is for; kept nowhere
+    :param spark_conf: Spark settings for this view's query alone
     """
     place = _caller()
     declarations = _declarations("temporary_view", place)
@@ -176,32 +181,53 @@ view = temporary_view
 
 
 def expect(name: str, condition: object) -> Decorator[Function]:
-    """Rows that break the condition (a string or a Column) are counted and kept."""
+    """Rows that break the condition (a string or a Column) are counted and kept.
+
+    :param name: the expectation's name, which reports use
+    :param condition: over the query's columns: a string or a Column
+    """
     return _expecting({name: condition}, OnViolation.WARN)
 
 
 def expect_or_drop(name: str, condition: object) -> Decorator[Function]:
-    """Rows that break the condition are left out."""
+    """Rows that break the condition are left out.
+
+    :param name: the expectation's name, which reports use
+    :param condition: over the query's columns: a string or a Column
+    """
     return _expecting({name: condition}, OnViolation.DROP_ROW)
 
 
 def expect_or_fail(name: str, condition: object) -> Decorator[Function]:
-    """A row that breaks the condition fails the run; the table stays as it was."""
+    """A row that breaks the condition fails the run; the table stays as it was.
+
+    :param name: the expectation's name, which reports use
+    :param condition: over the query's columns: a string or a Column
+    """
     return _expecting({name: condition}, OnViolation.FAIL_UPDATE)
 
 
 def expect_all(conditions: Mapping[str, object]) -> Decorator[Function]:
-    """Several of :func:`expect`, by name."""
+    """Several of :func:`expect`.
+
+    :param conditions: by name of the expectation
+    """
     return _expecting(conditions, OnViolation.WARN)
 
 
 def expect_all_or_drop(conditions: Mapping[str, object]) -> Decorator[Function]:
-    """Several of :func:`expect_or_drop`, by name."""
+    """Several of :func:`expect_or_drop`.
+
+    :param conditions: by name of the expectation
+    """
     return _expecting(conditions, OnViolation.DROP_ROW)
 
 
 def expect_all_or_fail(conditions: Mapping[str, object]) -> Decorator[Function]:
-    """Several of :func:`expect_or_fail`, by name."""
+    """Several of :func:`expect_or_fail`.
+
+    :param conditions: by name of the expectation
+    """
     return _expecting(conditions, OnViolation.FAIL_UPDATE)
 
 

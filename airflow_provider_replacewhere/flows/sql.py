@@ -33,6 +33,7 @@ def parse_sql(
 ) -> Pipeline:
     """The pipeline that a text declares.
 
+    :param text: statements, as a pipeline file holds them
     :param name: what the text is called in errors, where it is not a document
     :param time_zone: IANA name for flows that name none by property or ``SET``; see :mod:`.settings`
     :param null_keys: policy for flows that name none

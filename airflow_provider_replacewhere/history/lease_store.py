@@ -46,6 +46,9 @@ class LeaseStore(Base):
 
         It gets a new number, and whoever has it under the old one has lost it.
 
+        :param target: the target, however it is spelled
+        :param run_id: the flow's run
+        :param seconds: how long the lease lasts unless it is renewed
         :return: None where it is gone: others may have written the region since
         """
         self._prepare()
@@ -54,7 +57,10 @@ class LeaseStore(Base):
             return lease_table.resume(connection, target, run_id, self._time(connection), seconds=seconds)
 
     def withdraw(self, claims: Iterable[Claim]) -> None:
-        """Give up places among those who wait; none to be there is no error."""
+        """Give up places among those who wait; none to be there is no error.
+
+        :param claims: what they wait for
+        """
         self._prepare()
         with self._database.writing() as connection:
             lock_counter(connection)
@@ -63,6 +69,8 @@ class LeaseStore(Base):
     def renew(self, lease: Lease, *, seconds: float = LEASE_SECONDS) -> Lease:
         """The heartbeat: let a lease last at least so long from now on.
 
+        :param lease: the lease as it was given last
+        :param seconds: how long it lasts then
         :raises LeaseLostError: it is gone
         """
         self._prepare()
@@ -76,6 +84,8 @@ class LeaseStore(Base):
         :attr:`~.leases.Lease.lasts_seconds`, or to be given up. Until then nobody else gets the region, not even if
         this run dies; whether its commit is there, the next one finds in the table's log.
 
+        :param lease: the lease as it was given last
+        :param seconds: how long the permission lasts
         :raises LeaseLostError: the lease is gone: nothing may be committed
         """
         self._prepare()
@@ -85,6 +95,8 @@ class LeaseStore(Base):
     def narrow(self, lease: Lease, region: Region) -> Lease:
         """Give up all of a lease but this region, once it is known what will be written.
 
+        :param lease: the lease as it was given last
+        :param region: what is kept of it
         :raises RequestError: the region is not certainly within the lease's, or its run may commit already
         :raises LeaseLostError: it is gone
         """
@@ -95,6 +107,7 @@ class LeaseStore(Base):
     def release(self, lease: Lease) -> bool:
         """Free a lease.
 
+        :param lease: the lease as it was given last
         :return: whether it was still there
         """
         self._prepare()

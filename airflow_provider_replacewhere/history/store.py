@@ -59,7 +59,15 @@ class HistoryStore(LeaseStore):
         """Record that a run has begun.
 
         :param run_id: the run's own id, ``<application>/<flow>``; every try of a task needs its own
+        :param flow: the flow's name
+        :param target: the target as the flow spells it
         :param as_of: the instant that the run's time functions see; aware
+        :param predicate: the predicate as written
+        :param override: whether that is an override
+        :param window: the predicate with the clock put in, as SQL
+        :param definition_hash: of the flow, where it is known already
+        :param token: of the run, likewise
+        :param identity: the task that runs it
         :return: False where it was recorded before
         """
         return self.append(
@@ -81,6 +89,8 @@ class HistoryStore(LeaseStore):
     def record(self, report: RunReport, identity: Identity = Identity()) -> bool:
         """Record that a run ended well, a NO_OP included. A dry run did nothing, so nothing is recorded.
 
+        :param report: what the run did
+        :param identity: the task that ran it
         :return: False where nothing was added: the same report was recorded before, or it is a dry run's
         :raises RequestError: the run is recorded with another report
         """
@@ -89,6 +99,8 @@ class HistoryStore(LeaseStore):
     def failed(self, failure: Failure, identity: Identity = Identity()) -> bool:
         """Record that a run failed.
 
+        :param failure: the run and its error
+        :param identity: the task that ran it
         :return: False where its failure was recorded before
         """
         return self.append(Event.of_failure(failure, identity))
@@ -96,6 +108,8 @@ class HistoryStore(LeaseStore):
     def record_outcome(self, outcome: JobOutcome, identity: Identity = Identity()) -> None:
         """Record all that one Spark application did and found, in one transaction. Dry runs' reports are passed over.
 
+        :param outcome: what the application left behind
+        :param identity: the task that ran it
         :raises RequestError: one of the runs is recorded with another report
         """
         self.append(
@@ -117,6 +131,7 @@ class HistoryStore(LeaseStore):
     def end_lost(self, target: str, identity: Identity = Identity()) -> bool:
         """Record as lost those of a target's last runs that nobody will end any more; see :mod:`.lost`.
 
+        :param target: the target, in any letter case
         :param identity: the task that is about to run
         :return: whether there were any
         """
@@ -166,7 +181,10 @@ class HistoryStore(LeaseStore):
         return self._fold_of(page.limit(limit) if limit is not None else page)
 
     def run(self, run_id: str) -> Run | None:
-        """The run of this id, or None."""
+        """The run of this id, or None.
+
+        :param run_id: the run's id, ``<application>/<flow>``
+        """
         found = self._fold_of(sa.select(events.c.run_key).where(events.c.run_key == digest(run_id)).distinct())
         return found[0] if found else None
 
@@ -187,8 +205,9 @@ class HistoryStore(LeaseStore):
         return found
 
     def report_of(self, run: str | int) -> RunReport:
-        """The report of a run that ended well; see :meth:`find`.
+        """The report of a run that ended well.
 
+        :param run: its id, or its number; see :meth:`find`
         :raises RequestError: there is no such run, or it did not end well
         """
         found = self.find(run)
@@ -215,7 +234,10 @@ class HistoryStore(LeaseStore):
         return {target: report for target, report in found.items() if report}
 
     def recent_targets(self, limit: int) -> list[str]:
-        """The targets, as spelled, of so many successful runs, the newest: of their rows nothing else is read."""
+        """The targets, as spelled, of the newest successful runs: of their rows nothing else is read.
+
+        :param limit: of so many runs
+        """
         self._prepare()
         query = (
             sa.select(events.c.target)
@@ -227,7 +249,11 @@ class HistoryStore(LeaseStore):
             return sorted(set(connection.execute(query).scalars()))
 
     def reports_of(self, identity: Identity, targets: Iterable[str]) -> list[dict[str, Any]]:
-        """The reports, as JSON, of what one task of one Dag run did to some targets in all its tries, newest first."""
+        """The reports, as JSON, of what one task of one Dag run did to some targets in all its tries, newest first.
+
+        :param identity: the task; its number of the try is not looked at
+        :param targets: the targets, in any letter case
+        """
         self._prepare()
         of_task = [
             column == value if value is not None else column.is_(None)

@@ -177,7 +177,7 @@ class PredicateHistoryHook(BaseHook):
         return self.store.runs(target=target, flow=flow, status=status, limit=limit, before=before)
 
     def run(self, run_id: str) -> Run | None:
-        """The run of this id, or None."""
+        """The run of this id, or None; see :meth:`HistoryStore.run`."""
         return self.store.run(run_id)
 
     def last_successful(self, targets: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:

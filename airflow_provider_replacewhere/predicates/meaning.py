@@ -35,6 +35,7 @@ def parse_predicate(
 
     What is no box (an expression over columns) becomes an opaque condition, next to those conjuncts that are boxes.
 
+    :param sql: the predicate
     :param columns: by name, the Spark type (``{"d": "date", "n": "decimal(10,2)"}``)
     :param time_zone: IANA name: where timestamps without zone and dates compared with timestamps are
     :param as_of: the instant that time functions see; aware

@@ -18,7 +18,7 @@ from tests.docs import FILES, ROOT, Block, blocks
 
 OPERATORS = ROOT / "airflow_provider_replacewhere" / "operators"
 # Arguments of Airflow's own operators that the documentation uses.
-INHERITED = {"task_id", "outlets", "conf", "conn_id", "packages"}
+INHERITED = {"task_id", "outlets", "conf", "conn_id", "packages", "deploy_mode"}
 
 
 @pytest.mark.parametrize("block", blocks("sql"), ids=str)
@@ -31,7 +31,11 @@ def test_sql_declares_flows(block: Block) -> None:
 @pytest.mark.parametrize("block", blocks("python"), ids=str)
 def test_python_compiles_and_calls_operators_with_arguments_that_they_have(block: Block) -> None:
     known = INHERITED | _arguments("replace_where.py")
-    takes = {"ReplaceWhereOperator": known, "BackfillOperator": known | _arguments("backfill.py")}
+    takes = {
+        "ReplaceWhereOperator": known,
+        "BackfillOperator": known | _arguments("backfill.py"),
+        "UndoOperator": known | _arguments("undo.py"),
+    }
     for call in ast.walk(ast.parse(block.text)):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in takes:
             assert {keyword.arg for keyword in call.keywords} <= takes[call.func.id]
