@@ -33,7 +33,7 @@ from airflow_provider_replacewhere.planning.instant import instant_given, zone_n
 from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS, check_on_overlap
 from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.questions import SILENCE_SECONDS
-from airflow_provider_replacewhere.planning.report import JobOutcome
+from airflow_provider_replacewhere.planning.report import JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
 if TYPE_CHECKING:
@@ -390,7 +390,9 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             outcome = exchange.outcome()
         except SubmitError as missing:
             raise missing from failure
-        return outcome if failure is None else _of_failed_application(outcome, definition.selected(request.select))
+        if failure is None:
+            return outcome
+        return _of_failed_application(outcome, request, definition.selected(request.select))
 
     def _submit(self, context: Context) -> Exception | None:
         """Start the application, wait for its end, and return the error with which it ended, if any."""
@@ -431,12 +433,13 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             self.log.info("%s", line)
 
 
-def _of_failed_application(outcome: JobOutcome, flows: Sequence[Flow] | None) -> JobOutcome:
-    """What an application that failed left behind: after every flow it writes how far it is, so this may be a part.
+def _of_failed_application(outcome: JobOutcome, request: RunRequest, flows: Sequence[Flow] | None) -> JobOutcome:
+    """What an application that failed left behind: after every run it writes how far it is, so this may be a part.
 
     :param flows: those that it was to run; None: not known
     """
-    ended = {report.flow for report in outcome.reports}
+    reports = {report.flow: report for report in outcome.reports}
+    ended = {flow for flow, last in reports.items() if request.chunking is None or _is_last(last)}
     if outcome.failures or outcome.error or (flows is not None and ended >= {flow.name for flow in flows}):
         return outcome
     error = SubmitError(
@@ -444,6 +447,11 @@ def _of_failed_application(outcome: JobOutcome, flows: Sequence[Flow] | None) ->
         hint="Look into this task's log above for what spark-submit said.",
     )
     return replace(outcome, error=error.to_json())
+
+
+def _is_last(report: RunReport) -> bool:
+    """Whether no chunk comes after this one."""
+    return report.chunk is None or report.chunk.number == report.chunk.of
 
 
 @contextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from airflow_provider_replacewhere.planning.chunking import Chunk
 from tests.airflow_dags import DagFolder, run_dag, run_task_again, set_conf
 from tests.history import report
 from tests.spark_submit import SparkSubmitStandIn
@@ -206,3 +208,15 @@ BackfillOperator.partial(task_id="t", **shared).expand(part=chunks.output)
         "((`d` = DATE '2026-03-01'))",
         "((`d` = DATE '2026-03-02'))",
     ]
+
+
+def test_an_application_that_dies_between_its_chunks_has_failed(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn
+) -> None:
+    done = [replace(report(f"{{run_id}}/{n}/daily", target="daily"), chunk=Chunk(n, 3, "{run_id}")) for n in (1, 2, 3)]
+    task = f'BackfillOperator(task_id="t", column="d", start="2026-03-01", end="2026-03-04", chunk="day", {NIGHTLY})'
+    spark_submit.answer(*done[:2], status=137)
+    result = dags.run(task)
+    assert "ended before it had run all flows; none ended well." in result.error
+    spark_submit.answer(*done, status=137)
+    assert dags.run(task).state == "success"
