@@ -367,9 +367,10 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         self.conf = with_delta(self.conf, self.properties_file)
         self._sent = (exchange.request_file, code.archive)
         self._hook = None
-        stop = Stop()
+        stop, history = Stop(), PredicateHistoryHook(self.history_conn_id)
+        _ = history.store  # the connection is read here: Airflow need not answer several threads of a task at once
         leases = LedgerLeases(
-            PredicateHistoryHook(self.history_conn_id),
+            history,
             request.identity,
             self.on_overlap,
             self.wait_seconds,
@@ -379,7 +380,7 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         poll_seconds = 0.1 if exchange.is_local else 2.0
         follow = following(
             exchange,
-            partial(PredicateHistoryHook(self.history_conn_id).record_outcome, identity=request.identity),
+            partial(history.record_outcome, identity=request.identity),
             self._say,
             self.log.warning,
             every_seconds=LOCAL_SECONDS if exchange.is_local else REMOTE_SECONDS,
