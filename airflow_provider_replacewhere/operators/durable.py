@@ -99,6 +99,7 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         self._submitted: Submitted | None = None
         self._is_taken_up = False
         self._was_killed = False
+        self._keeps_state = False
 
     def take_up(self, context: Context, logical_run: str) -> tuple[Exchange, RunRequest] | None:
         """The application that an earlier try of this run has submitted, if its outcome is still to be had.
@@ -108,10 +109,17 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         """
         self._logical_run, self._sent_to, self._submitted = logical_run, None, None
         self._is_taken_up = self._was_killed = False
+        self._keeps_state = cast("Any", context).get("task_state_store") is not None
         found = Submitted.from_json(store.get(self.external_id_key)) if (store := self._store(context)) else None
         if found is None:
             return None
-        status = super().get_job_status(found.job, context)
+        try:
+            status = super().get_job_status(found.job, context)
+        except Exception as error:  # whatever the cluster's client raises, also of what it has forgotten
+            # Whatever it does, without an exchange it gets no permission to commit.
+            self.log.warning("  nothing is known of application %s, of an earlier try: %s", found.job, error)
+            reopen_exchange(found.run_id, found.place).discard()
+            return None
         is_active = self.is_job_active(status)
         if found.logical_run == logical_run and (is_active or self.is_job_succeeded(status)):
             taken = found.taken_up()
@@ -130,8 +138,8 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
 
     @property
     def outlives_worker(self) -> bool:
-        """Whether a later try may take up the application of this one."""
-        return bool(self.durable) and self._can_be_asked_for
+        """Whether a later try may take up the application of this one; known from :meth:`take_up` on."""
+        return bool(self.durable) and self._can_be_asked_for and self._keeps_state
 
     def may_go_on(self, context: Context) -> bool:
         """Whether the application may still be running, and a later try take it up."""
@@ -176,7 +184,9 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
 
     @property
     def _can_be_asked_for(self) -> bool:
-        return bool(getattr(self, "_yarn_track_via_rm_api", False) or getattr(self, "_track_driver_via_k8s_api", False))
+        # The tracking came before an application could be taken up.
+        tracked = getattr(self, "_yarn_track_via_rm_api", False) or getattr(self, "_track_driver_via_k8s_api", False)
+        return bool(tracked) and hasattr(SparkSubmitOperator, "get_job_status")
 
     def _store(self, context: Context) -> StateStore | None:
         return cast("Any", context).get("task_state_store") if self.outlives_worker else None

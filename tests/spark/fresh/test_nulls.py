@@ -67,6 +67,7 @@ SHAPES = {
     "a day of instants": ("SELECT CAST(at AS DATE) AS day, count(*) FROM rides GROUP BY 1", "rides.at"),
     "the first of the month": ("SELECT trunc(day, 'MM') AS day FROM rides", "()"),  # NULL where the format is none
     "a text that may be no day": ("SELECT try_to_date(text) AS day FROM rides", "()"),
+    "of two": ("SELECT make_date(fare, station, 1) AS day FROM rides", "(rides.fare and rides.station)"),
     "made up": ("SELECT coalesce(day, DATE'2026-03-01') AS day FROM rides", "always"),
     "filtered": ("SELECT day FROM rides WHERE day IS NOT NULL", "always"),
     "of one side of a join": ("SELECT r.day FROM rides r JOIN stations s ON s.id = r.station", "rides.day"),
@@ -222,3 +223,14 @@ def test_a_null_in_what_is_joined_matters(lake: Lake, looks: list[str]) -> None:
     lake.sql("UPDATE {stations} SET opened = NULL WHERE id = 1")
     with untouched(lake, "daily", by=NullKeyError, match="1 row with NULL in day"):
         lake.run(flow(BY_STATION))
+
+
+def test_a_column_that_may_be_null_from_now_on_is_asked_about_again(lake: Lake, spark: SparkSession) -> None:
+    lake.sql("CREATE TABLE {rides} (y INT, m INT NOT NULL, fare INT) USING DELTA")
+    lake.sql("INSERT INTO {rides} VALUES (2026, 3, 1)")
+    query = "SELECT make_date(y, m, 9) AS day, sum(fare) AS fare FROM rides GROUP BY 1"
+    lake.run(flow(query))
+    lake.sql("ALTER TABLE {rides} ALTER COLUMN m DROP NOT NULL")
+    lake.sql("INSERT INTO {rides} VALUES (2026, NULL, 1)")
+    with untouched(lake, "daily", by=NullKeyError, match="1 row with NULL in day"):
+        lake.run(flow(query))
