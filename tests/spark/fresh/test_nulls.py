@@ -12,9 +12,7 @@ from airflow_provider_replacewhere.errors import NullKeyError
 from airflow_provider_replacewhere.planning.nulls import NEVER, Formula, holds
 from airflow_provider_replacewhere.spark import checks, nulls
 from airflow_provider_replacewhere.spark import run as run_module
-from airflow_provider_replacewhere.spark.jvm import class_name, walk
-from airflow_provider_replacewhere.spark.sources import Source
-from tests.spark.tables import Lake, flow, untouched
+from tests.spark.tables import Lake, flow, sources_of, untouched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,15 +40,6 @@ def tables(spark: SparkSession, folder: Path) -> Iterator[None]:
     yield
     for name in TABLES:
         spark.catalog.dropTempView(name)
-
-
-def sources(frame: DataFrame) -> list[Source]:
-    found = []
-    for node in walk(frame._jdf.queryExecution().analyzed()):
-        if class_name(node) == "LogicalRelation":
-            path = str(node.relation().location().path().toString())
-            found.append(Source(Path(path).name, 0, path, "id"))
-    return found
 
 
 def in_words(formula: Formula) -> str:
@@ -90,13 +79,13 @@ SHAPES = {
 def test_what_rules_them_out(spark: SparkSession, tables: None, query: str, wanted: str) -> None:
     frame = spark.sql(query)
     key = frame.columns[0]
-    assert in_words(nulls.ask(frame, [key], sources(frame))) == ("()" if wanted in ("()", "always") else wanted)
-    assert (nulls.ask(frame, [key], sources(frame)) == NEVER) is (wanted == "()")
+    assert in_words(nulls.ask(frame, [key], sources_of(frame))) == ("()" if wanted in ("()", "always") else wanted)
+    assert (nulls.ask(frame, [key], sources_of(frame)) == NEVER) is (wanted == "()")
 
 
 def test_of_two_keys_neither_may_be_null(spark: SparkSession, tables: None) -> None:
     frame = spark.sql("SELECT day, zone, fare FROM rides")
-    formula = nulls.ask(frame, ["day", "zone"], sources(frame))
+    formula = nulls.ask(frame, ["day", "zone"], sources_of(frame))
     assert in_words(formula) == "(rides.day and rides.zone)"
     assert not holds(formula, lambda _, column: column == "day")
     assert holds(formula, lambda *_: True)
