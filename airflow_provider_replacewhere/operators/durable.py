@@ -101,12 +101,15 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         self._was_killed = False
         self._keeps_state = False
 
-    def take_up(self, context: Context, logical_run: str) -> tuple[Exchange, RunRequest] | None:
+    def take_up(self, context: Context, wanted: RunRequest) -> tuple[Exchange, RunRequest] | None:
         """The application that an earlier try of this run has submitted, if its outcome is still to be had.
 
-        One that still runs and was submitted for a run that was cleared, or that nobody can answer any more, is
-        cancelled.
+        One that still runs and was submitted for a run that was cleared, or was asked something else, or that nobody
+        can answer any more, is cancelled.
+
+        :param wanted: what is asked now: the flow's file or the params may be others than when it was submitted
         """
+        logical_run = wanted.logical_run or wanted.run_id
         self._logical_run, self._sent_to, self._submitted = logical_run, None, None
         self._is_taken_up = self._was_killed = False
         self._keeps_state = cast("Any", context).get("task_state_store") is not None
@@ -123,7 +126,7 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         is_active = self.is_job_active(status)
         if found.logical_run == logical_run and (is_active or self.is_job_succeeded(status)):
             taken = found.taken_up()
-            if taken is not None:
+            if taken is not None and taken[1].asks_the_same(wanted):
                 self.log.info(
                     "  going on with application %s, which an earlier try has submitted: %s", found.job, status
                 )
