@@ -54,11 +54,13 @@ its pictures are written by the command that measures:
 
 ```bash
 make bench                  # everything at one small size
-make bench ROWS=20000000    # at another; results of all sizes are kept, and the page shows them all
+make bench ROWS=20000000    # at another, TURNS=2 turns of each case; the page shows the results of all sizes
 make bench-page             # the page alone, from the results that are there
 
-# A part of it: some sizes, layouts and cases, so many turns of each.
-python -m benchmarks.incremental --rows 100000000 --layouts partitioned --cases nothing "1 of 30 days" --turns 1
+# A part of it: some layouts and cases, so many turns of each.
+python -m benchmarks.incremental --rows 20000000 --turns 2
+python -m benchmarks.incremental --rows 100000000 --turns 1 --layouts partitioned \\
+  --cases nothing "1 of 30 days" "30 of 30 days"
 ```
 
 Both sides are measured in turn, in one Spark session (or process by process, where that is said), over the same source
