@@ -4,7 +4,8 @@ A batch brings the day's trades, cash movements and prices, some that are late, 
 accounts, and some of either that changed. All values follow from the row's number.
 
 Most customers seldom trade, as in TPC-DI (there, once in ten weeks); one in twenty makes 95 of 100 trades. Who changes
-is drawn from all, so that a change mostly reaches few days, and now and then every day.
+is drawn from all, so that a change mostly reaches few days, and now and then every day. Customers and accounts have a
+change data feed, as tables do of which single rows are changed and others are to follow.
 """
 
 from __future__ import annotations
@@ -141,7 +142,8 @@ def make(spark: SparkSession, size: Size) -> Path:
         "accounts": accounts(spark, size, 0, size.accounts, 4),
         "customers": customers(spark, 0, size.customers, 4),
     }.items():
-        frame.write.format("delta").save(str(folder / name))
+        feed = str(name in ("accounts", "customers")).lower()
+        frame.write.format("delta").option("delta.enableChangeDataFeed", feed).save(str(folder / name))
     (folder / "complete").touch()
     return folder
 

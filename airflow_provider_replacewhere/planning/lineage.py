@@ -10,36 +10,49 @@ were added to the source and removed from it has that value, the target's rows w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-LINEAGE_VERSION = 1
+LINEAGE_VERSION = 2
 
 CHANGED, PARTNER = "changed", "partner"
 """The aliases by which :attr:`Partner.on` names the two sides of a join."""
+
+MOST_HOPS = 3
+"""So many tables stand between a scan and the filter at most, the one that the filter reaches among them."""
 
 
 @dataclass(frozen=True)
 class Partner:
     """The source with which a scan is joined, where the filter reaches the scan only through that join.
 
+    Where the filter reaches the partner itself only through a join, the partner has a partner, and so on.
+
     :param source: its name
     :param where: conditions over its columns, all of which its rows meet in the query
     :param on: conditions over the columns of both, as ``changed.c`` and ``partner.c``, all of which joined rows meet
     :param used: the columns of it that the query reads in that scan
+    :param partner: with which it is joined in turn, and is then called ``changed`` itself
     """
 
     source: str
     where: tuple[str, ...]
     on: tuple[str, ...]
     used: tuple[str, ...]
+    partner: Partner | None = None
+
+    @property
+    def chain(self) -> tuple[Partner, ...]:
+        """This one, its partner, and so on to the one that the filter reaches."""
+        return (self,) if self.partner is None else (self, *self.partner.chain)
 
 
 @dataclass(frozen=True)
 class Arrival:
     """How the filter ``column = v`` reaches one scan of a source.
 
-    :param value: SQL over the source's columns, or over the partner's: only rows for which it is ``v`` matter to ``v``
+    :param value: SQL over the source's columns, or over the last partner's: only rows for which it is ``v`` matter to
+        ``v``
     :param where: conditions over the source's columns; rows that do not meet them matter to no ``v``
     :param used: the source's columns that the query reads in this scan
     """
@@ -98,23 +111,30 @@ class Lineage:
 
 
 def _to_json(arrival: Arrival) -> dict[str, Any]:
-    value = asdict(arrival)
-    lists: dict[str, Any] = {"where": list(arrival.where), "used": list(arrival.used)}
-    if arrival.partner is not None:
-        lists["partner"] = {
-            "source": arrival.partner.source,
-            "where": list(arrival.partner.where),
-            "on": list(arrival.partner.on),
-            "used": list(arrival.partner.used),
-        }
-    return value | lists
+    return {
+        "value": arrival.value,
+        "where": list(arrival.where),
+        "used": list(arrival.used),
+        "partner": arrival.partner and _partner_to_json(arrival.partner),
+    }
+
+
+def _partner_to_json(partner: Partner) -> dict[str, Any]:
+    return {
+        "source": partner.source,
+        "where": list(partner.where),
+        "on": list(partner.on),
+        "used": list(partner.used),
+        "partner": partner.partner and _partner_to_json(partner.partner),
+    }
 
 
 def _arrival(value: Mapping[str, Any]) -> Arrival:
-    partner = value["partner"]
-    return Arrival(
-        value["value"],
-        tuple(value["where"]),
-        tuple(value["used"]),
-        partner and Partner(partner["source"], tuple(partner["where"]), tuple(partner["on"]), tuple(partner["used"])),
-    )
+    return Arrival(value["value"], tuple(value["where"]), tuple(value["used"]), _partner(value["partner"]))
+
+
+def _partner(value: Mapping[str, Any] | None) -> Partner | None:
+    if value is None:
+        return None
+    where, on, used = (tuple(value[name]) for name in ("where", "on", "used"))
+    return Partner(value["source"], where, on, used, _partner(value["partner"]))

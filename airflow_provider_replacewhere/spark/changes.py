@@ -54,6 +54,8 @@ CHEAP_BYTES = 64 << 20
 """Changed files up to this size are always looked into: it costs about as much as asking whether it pays."""
 LEAST_GAIN = 3
 """Larger ones only where recomputing what they may have changed would read so many times as much."""
+FEW_ROWS = 100_000
+"""So many rows of a table between two others are sent to each task; more are sorted."""
 SAMPLE = 3
 """So many single values are tried first, where a join with a large partner has to tell them."""
 
@@ -328,34 +330,51 @@ class _Mapping:
         sample = _sample(column.within)
         if arrival.partner is None or sample is None or self.question.thorough:
             return False
-        inside = self._partner(arrival.partner).where(column.within.to_sql(f"({arrival.value})"))
-        size = scanned(inside)["bytes"]
+        size = scanned(self._inside(arrival.partner.chain[-1], arrival, column))["bytes"]
         if size is None or size <= CHEAP_BYTES:
             return False
         few = Column(column.name, column.domain, sample)
-        return self._met(_where(changed, arrival.where), arrival, arrival.partner, few).distinct().count() == SAMPLE
+        met = self._met(
+            _where(changed, arrival.where), arrival, arrival.partner, few, self.changed.bytes <= CHEAP_BYTES
+        )
+        return met.distinct().count() == SAMPLE
 
     def _values(self, changed: DataFrame, arrival: Arrival, column: Column) -> DataFrame:
         rows = _where(changed, arrival.where)
         if arrival.partner is None:
             return rows.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`")
-        met = self._met(rows, arrival, arrival.partner, column)
-        partner = arrival.partner
-        if partner.source != self.name:
-            # Rows that the partner had before may have met them too.
+        found = self._met(rows, arrival, arrival.partner, column, self.changed.bytes <= CHEAP_BYTES)
+        for partner in arrival.partner.chain:
+            # Rows that a partner had before may have met them too.
             moved = self.changes.rows(partner.source, self.before[partner.source])
-            if moved is not None:
+            if moved is not None and partner.source != self.name:
                 theirs = _where(moved.frame(partner.used), partner.where)
-                met = met.unionAll(theirs.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`"))
-        return met
+                found = found.unionAll(self._onward(theirs, arrival, partner, column, moved.bytes <= CHEAP_BYTES))
+        return found
 
-    def _met(self, rows: DataFrame, arrival: Arrival, partner: Partner, column: Column) -> DataFrame:
-        """The values of those rows of the partner, as it is now, that the changed rows are joined with."""
-        inside = self._partner(partner).where(column.within.to_sql(f"({arrival.value})"))
-        valued = inside.withColumn("__value", F.expr(to_key(arrival.value, column.domain)))
-        few = F.broadcast(rows) if self.changed.bytes <= CHEAP_BYTES else rows
+    def _met(self, rows: DataFrame, arrival: Arrival, partner: Partner, column: Column, are_few: bool) -> DataFrame:
+        """The values of those rows of the last partner, as it is now, that some rows are joined with.
+
+        :param rows: of the source, or of the partner before this one
+        :param are_few: whether each task can have them all
+        """
+        theirs = self._partner(partner) if partner.partner else self._inside(partner, arrival, column)
         on = F.expr(" AND ".join(f"({sql})" for sql in partner.on))
-        return valued.alias(PARTNER).join(few.alias(CHANGED), on, "left_semi").selectExpr("__value AS `value`")
+        changed = (F.broadcast(rows) if are_few else rows).alias(CHANGED)
+        met = theirs.alias(PARTNER).join(changed, on, "left_semi").select(f"{PARTNER}.*")
+        # How many rows of a table in between there are shows only when they are counted.
+        are_few = partner.partner is not None and met.limit(FEW_ROWS + 1).count() <= FEW_ROWS
+        return self._onward(met, arrival, partner, column, are_few)
+
+    def _onward(self, rows: DataFrame, arrival: Arrival, partner: Partner, column: Column, are_few: bool) -> DataFrame:
+        """The values that some rows of a partner are about."""
+        if partner.partner is not None:
+            return self._met(rows, arrival, partner.partner, column, are_few)
+        return rows.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`")
+
+    def _inside(self, partner: Partner, arrival: Arrival, column: Column) -> DataFrame:
+        """The rows of the last partner that are about values in the window."""
+        return self._partner(partner).where(column.within.to_sql(f"({arrival.value})"))
 
     def _partner(self, partner: Partner) -> DataFrame:
         return _where(pinned(self.session, self.changes.sources[partner.source]), partner.where)

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from airflow_provider_replacewhere.planning.lineage import CHANGED, PARTNER, Arrival, Partner
+from airflow_provider_replacewhere.planning.lineage import CHANGED, MOST_HOPS, PARTNER, Arrival, Partner
 from airflow_provider_replacewhere.predicates.domains import Domain
 from airflow_provider_replacewhere.spark.jvm import class_name, seq, subexpressions, to_seq
 from airflow_provider_replacewhere.spark.schema import sql_type
@@ -294,7 +294,11 @@ class _Reader:
             if None not in arrivals
         }
 
-    def _arrival(self, scan: _Scan, scans: Sequence[_Scan]) -> Arrival | None:
+    def _arrival(self, scan: _Scan, scans: Sequence[_Scan], beside: tuple[_Scan, ...] = ()) -> Arrival | None:
+        """How the filter reaches a scan.
+
+        :param beside: the scans that the filter is to reach through this one, which it cannot come through
+        """
         if scan.value is not None:
             value = self._text(scan.value, scan)
             return None if value is None else Arrival(value, self._all(scan.where, scan), scan.used)
@@ -302,18 +306,34 @@ class _Reader:
         for depth in reversed(range(len(scan.path))):
             node, child = scan.path[depth]
             if class_name(node) == "Join" and child in _MATCHED_SIDES.get(_join_type(node), ()):
-                for other in scans:
-                    if other.value is None or not _is_other_side(other, node, depth, child):
-                        continue
-                    arrival = self._through(scan, mine, node, other, depth)
-                    if arrival is not None:
-                        return arrival
+                others = [other for other in scans if _is_other_side(other, node, depth, child)]
+                # Those that the filter itself reaches come first: each table in between is read as well.
+                for other in sorted(others, key=lambda other: other.value is None):
+                    if not any(other is one for one in beside):
+                        arrival = self._through(scan, mine, node, other, depth, scans, beside)
+                        if arrival is not None:
+                            return arrival
             if not mine.through(node, child, as_partner=False):
                 return None
         return None
 
-    def _through(self, scan: _Scan, mine: _Columns, join: Any, other: _Scan, depth: int) -> Arrival | None:
-        """How the filter that reaches one side of a join bounds the rows of the other that matter."""
+    def _through(
+        self,
+        scan: _Scan,
+        mine: _Columns,
+        join: Any,
+        other: _Scan,
+        depth: int,
+        scans: Sequence[_Scan],
+        beside: tuple[_Scan, ...],
+    ) -> Arrival | None:
+        """How the filter that reaches one side of a join bounds the rows of the other that matter.
+
+        Rows of the scan that meet none of the other's rows matter to nothing, so those that changed matter to no more
+        than the other's rows that they meet: what those matter to is the other's own arrival.
+        """
+        if other.value is None and len(beside) + 1 >= MOST_HOPS:
+            return None
         theirs = _Columns.of(self.session, other.leaf)
         for node, child in reversed(other.path[depth + 1 :]):
             if not theirs.through(node, child, as_partner=True):
@@ -322,17 +342,18 @@ class _Reader:
         for conjunct in conjuncts(join.condition().get()) if join.condition().isDefined() else ():
             if _mentions_unknown(conjunct) or _has_subquery(conjunct) or not conjunct.deterministic():
                 continue
-            carried = _same_value(conjunct, mine, theirs, other.value)
+            carried = None if other.value is None else _same_value(conjunct, mine, theirs, other.value)
             if carried is not None and (value := self._text(carried, scan)) is not None:
                 return Arrival(value, self._all(scan.where, scan), scan.used)
             both = _replaced(self.session, conjunct, {**mine.made_of, **theirs.made_of})
             if both is not None and _touches(both, scan.leaf) and _touches(both, other.leaf):
                 on.append(both)
-        sql, value = self._all(on, scan, other), self._text(other.value, other)
-        if not sql or value is None:
+        sql = self._all(on, scan, other)
+        arrival = self._arrival(other, scans, (*beside, scan)) if sql else None
+        if arrival is None:
             return None
-        partner = Partner(other.source, self._all(other.where, other), sql, other.used)
-        return Arrival(value, self._all(scan.where, scan), scan.used, partner)
+        partner = Partner(other.source, arrival.where, sql, arrival.used, arrival.partner)
+        return Arrival(arrival.value, self._all(scan.where, scan), scan.used, partner)
 
     def _all(self, conditions: Iterable[Any], *scans: _Scan) -> tuple[str, ...]:
         """Those of some conditions that can be written down: fewer conditions let through more rows."""

@@ -36,7 +36,7 @@ def lake(lake: Lake) -> Lake:
 
 def recomputed(lake: Lake, query: str, key: str = "day") -> list[tuple[Any, ...]]:
     """What the query gives for the window, by Spark alone."""
-    for table in ("rides", "stations"):
+    for table in ("rides", "stations", "regions"):
         query = re.sub(rf"(FROM|JOIN) {table}\b", rf"\1 {lake.sql_name(table)} AS {table}", query)
     return rows_of(lake.spark.sql(f"SELECT * FROM ({query}) WHERE {key} >= '{START}'"))
 
@@ -102,6 +102,48 @@ def test_a_changed_dimension_row_makes_the_days_stale_that_meet_it(lake: Lake) -
     assert run(lake, BY_CITY).replaced == days(4, 7)
     lake.sql("INSERT INTO {stations} VALUES (9, 'Olten')")
     assert run(lake, BY_CITY).mode == "NO_OP"
+
+
+BY_REGION = """
+    SELECT day, region, count(*) AS rides FROM rides JOIN stations ON station = id JOIN regions ON town = city
+    GROUP BY day, region
+"""
+SOUTH = "UPDATE {regions} SET region = 'south' WHERE town = 'Chur'"
+# Station 2 has rides on two days, station 1 on three others.
+FEW_RIDES = """
+    DELETE FROM {rides} WHERE station = 2 AND day NOT IN (DATE'2026-03-04', DATE'2026-03-07')
+    OR station = 1 AND day NOT IN (DATE'2026-03-05', DATE'2026-03-08', DATE'2026-03-09')
+"""
+FIVE_DAYS = (
+    "(((`day` >= DATE '2026-03-04') AND (`day` < DATE '2026-03-06'))"
+    " OR ((`day` >= DATE '2026-03-07') AND (`day` < DATE '2026-03-10')))"
+)
+
+
+@pytest.mark.parametrize(
+    ("statements", "stale"),
+    [
+        ([SOUTH], days(4, 7)),
+        (["DELETE FROM {regions} WHERE town = 'Chur'"], days(4, 7)),
+        (["INSERT INTO {regions} VALUES ('Thun', 'west')"], None),
+        # Another station is in that town now.
+        ([SOUTH, "UPDATE {stations} SET city = 'Chur' WHERE id = 1"], FIVE_DAYS),
+        # The station that was in that town is in no town now.
+        (["UPDATE {stations} SET city = 'Thun' WHERE id = 2", SOUTH], days(4, 7)),
+        # The ride that was there is gone.
+        (["DELETE FROM {rides} WHERE fare = 42", "DELETE FROM {regions} WHERE town = 'Chur'"], days(4, 7)),
+    ],
+)  # fmt: skip
+def test_a_changed_row_of_a_dimensions_dimension_finds_its_days_too(
+    lake: Lake, statements: list[str], stale: str | None
+) -> None:
+    lake.make("regions", "town STRING, region STRING", [("Bern", "west"), ("Basel", "north"), ("Chur", "east")])
+    lake.sql(FEW_RIDES)
+    run(lake, BY_REGION)
+    for statement in statements:
+        lake.sql(statement)
+    report = run(lake, BY_REGION)
+    assert report.replaced == stale
 
 
 def test_a_column_beside_the_predicates_narrows_where_those_cannot(lake: Lake) -> None:

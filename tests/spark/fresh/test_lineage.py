@@ -18,6 +18,8 @@ TABLES = {
     "rides": "SELECT 1 AS id, DATE'2026-03-01' AS day, TIMESTAMP'2026-03-01 12:00:00' AS at, 1 AS station, 2.5 AS fare",
     "stations": "SELECT 1 AS id, 'Bern' AS city",
     "events": "SELECT 1 AS id, DATE'2026-03-01' AS day",
+    "regions": "SELECT 'Bern' AS city, 'west' AS region",
+    "countries": "SELECT 'west' AS region, 'Switzerland' AS country",
 }
 
 
@@ -37,10 +39,11 @@ def asked(spark: SparkSession, query: str, *columns: str) -> Answer:
 
 
 def shown(arrival: Arrival) -> str:
-    partner = arrival.partner
-    if partner is None:
+    if arrival.partner is None:
         return arrival.value
-    return f"{partner.source}.{arrival.value} ON {' AND '.join(partner.on)}"
+    chain = arrival.partner.chain
+    on = (" AND ".join(partner.on) for partner in chain)
+    return f"{'.'.join(partner.source for partner in reversed(chain))}.{arrival.value} ON {' THEN '.join(on)}"
 
 
 REACHED = {
@@ -108,6 +111,60 @@ REACHED = {
     "LIMIT": ("SELECT day, id FROM rides LIMIT 3", {}),
     "the greatest day": ("SELECT max(day) AS day, station FROM rides GROUP BY station", {}),
     "GROUPING SETS": ("SELECT day, station FROM rides GROUP BY GROUPING SETS ((day, station), (day))", {}),
+    "a dimension of a dimension": (
+        "SELECT day, region FROM rides JOIN stations s ON station = s.id JOIN regions USING (city)",
+        {
+            "rides": ["day"],
+            "stations": ["rides.day ON (partner.station = changed.id)"],
+            "regions": ["rides.stations.day ON (partner.city = changed.city) THEN (partner.station = changed.id)"],
+        },
+    ),
+    "the same, from the other end": (
+        ("SELECT day, region, count(*) AS n FROM regions JOIN stations s USING (city) JOIN rides ON station = s.id"
+         " GROUP BY day, region"),
+        {
+            "rides": ["day"],
+            "stations": ["rides.day ON (partner.station = changed.id)"],
+            "regions": ["rides.stations.day ON (changed.city = partner.city) THEN (partner.station = changed.id)"],
+        },
+    ),
+    "the same, joined among themselves first": (
+        ("SELECT day, n FROM rides JOIN (SELECT s.id, count(region) AS n FROM stations s LEFT JOIN regions USING (city)"
+         " GROUP BY s.id) x ON station = x.id"),
+        {
+            "rides": ["day"],
+            "stations": ["rides.day ON (partner.station = changed.id)"],
+            "regions": ["rides.stations.day ON (partner.city = changed.city) THEN (partner.station = changed.id)"],
+        },
+    ),
+    "a table in between that may be missing": (
+        ("SELECT day, region FROM rides LEFT JOIN stations s ON station = s.id"
+         " LEFT JOIN regions r ON r.city = coalesce(s.city, 'Bern')"),
+        {"rides": ["day"], "stations": ["rides.day ON (partner.station = changed.id)"]},
+    ),
+    "a table in between that is grouped away": (
+        ("SELECT day, region FROM rides JOIN (SELECT id, max(city) AS city FROM stations GROUP BY id) s"
+         " ON station = s.id JOIN regions USING (city)"),
+        {"rides": ["day"], "stations": ["rides.day ON (partner.station = changed.id)"]},
+    ),
+    "a day that is carried by the table in between": (
+        "SELECT r.day, s.city FROM rides r JOIN events e ON e.day = r.day JOIN stations s ON s.id = e.id",
+        {
+            "rides": ["day"], "events": ["day"],
+            "stations": ["events.day ON (changed.id = partner.id)"],
+        },
+    ),
+    "three tables away": (
+        ("SELECT day, country FROM rides JOIN stations s ON station = s.id JOIN regions USING (city)"
+         " JOIN countries USING (region)"),
+        {
+            "rides": ["day"],
+            "stations": ["rides.day ON (partner.station = changed.id)"],
+            "regions": ["rides.stations.day ON (partner.city = changed.city) THEN (partner.station = changed.id)"],
+            "countries": [("rides.stations.regions.day ON (partner.region = changed.region) THEN"
+                           " (partner.city = changed.city) THEN (partner.station = changed.id)")],
+        },
+    ),
     "cross join": ("SELECT r.day, e.id FROM rides r CROSS JOIN events e", {"rides": ["day"]}),
     "a smaller one": ("SELECT r.day, e.id FROM rides r JOIN events e ON e.day <= r.day",
                       {"rides": ["day"], "events": ["rides.day ON (changed.day <= partner.day)"]}),

@@ -139,7 +139,11 @@ def test_files_that_came_and_went_between_two_versions_are_left_out() -> None:
 
 def test_lineage_is_kept_for_its_definition_alone() -> None:
     partner = Partner("rides", ("(day IS NOT NULL)",), ("(partner.station = changed.id)",), ("day", "station"))
-    arrivals = {"stations": {"day": (Arrival("day", (), ("id", "city"), partner), Arrival("x", ("(x > 1)",), ("x",)))}}
+    further = Partner("stations", (), ("(partner.city = changed.city)",), ("id", "city"), partner)
+    arrivals = {
+        "stations": {"day": (Arrival("day", (), ("id", "city"), partner), Arrival("x", ("(x > 1)",), ("x",)))},
+        "regions": {"day": (Arrival("day", (), ("city",), further),)},
+    }
     lineage = Lineage("abc", arrivals, ("day",))
     kept = json.loads(json.dumps(lineage.to_json()))
     assert kept == lineage.to_json()
