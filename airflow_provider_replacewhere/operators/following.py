@@ -85,6 +85,10 @@ def following(
     thread.start()
     try:
         yield
+    except BaseException:
+        # Nobody reads the outcome now; what is not in it yet is found in the tables' logs by the next run.
+        follower.look_for_the_last_time = True
+        raise
     finally:
         follower.stopped.set()
         thread.join(_GOODBYE_SECONDS)
@@ -99,18 +103,24 @@ class _Follower:
     every_seconds: float
     stopped: threading.Event = field(default_factory=threading.Event)
     progress: Progress = field(default_factory=Progress)
+    look_for_the_last_time: bool = False
     _known: set[str] = field(default_factory=set)
     _has_failed: bool = False
 
     def run(self) -> None:
         while not self.stopped.wait(self.every_seconds):
-            try:
-                self._look()
-            except Exception as error:  # of the store, of the database, or of the letters: the end tells
-                if not self._has_failed:
-                    self._has_failed = True
-                    text = str(error) if isinstance(error, ReplaceWhereError) else repr(error)
-                    self.warn(f"The progress of the application is not recorded now: {text}")
+            self._try_to_look()
+        if self.look_for_the_last_time:
+            self._try_to_look()
+
+    def _try_to_look(self) -> None:
+        try:
+            self._look()
+        except Exception as error:  # of the store, of the database, or of the letters: the end tells
+            if not self._has_failed:
+                self._has_failed = True
+                text = str(error) if isinstance(error, ReplaceWhereError) else repr(error)
+                self.warn(f"The progress of the application is not recorded now: {text}")
 
     def _look(self) -> None:
         outcome = self.outcomes.outcome_so_far()

@@ -113,3 +113,13 @@ def test_time_left_is_told_from_the_chunks_before() -> None:
     (line,) = progress.lines(JobOutcome("app", (chunk(1, 100), chunk(10, 100))))
     assert line == "daily: chunk 10 of 100 is done, 20 rows written, about 15 min left"
     assert progress.lines(JobOutcome("app", (chunk(100, 100),))) == []
+
+
+def test_what_was_done_before_a_task_was_ended_is_recorded(exchange: Exchange, tmp_path: Path) -> None:
+    store, heard = HistoryStore(f"sqlite:///{tmp_path}/history.db"), Heard()
+
+    write(exchange, JobOutcome("app", (chunk(1),)))
+    follow = following(exchange, store.record_outcome, heard.say, heard.warn, every_seconds=3600)
+    with pytest.raises(KeyboardInterrupt), follow:
+        raise KeyboardInterrupt
+    assert [run.run_id for run in store.runs()] == ["app/1/daily"]
