@@ -69,6 +69,8 @@ COPIED = (
     "docker-compose.yaml",
     "pyproject.toml",
     "README.md",
+    "CONTRIBUTING.md",
+    "mkdocs.yml",
 )
 
 
