@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from airflow_provider_replacewhere.errors import HistoryRowError, PredicateError
 from airflow_provider_replacewhere.history.leases import Lease, LeaseState
@@ -43,7 +43,7 @@ def ended(runs: Sequence[Run]) -> tuple[Ended, ...]:
                 run_id=run.run_id,
                 number=run.sequence,
                 order=end.sequence,
-                at=end.recorded_at.isoformat(timespec="seconds"),
+                at=_ended_at(end.recorded_at, report),
                 report=report,
                 window=None if is_well else _window(run, types, zone),
                 error=None if is_well else message[0] if message else str(run.status),
@@ -59,6 +59,15 @@ def writing(leases: Iterable[Lease]) -> tuple[Writing, ...]:
         for lease in leases
         if lease.state is not LeaseState.WAITING
     )
+
+
+def _ended_at(recorded: datetime, report: RunReport | None) -> str:
+    """When a run ended by its own word: what a table's log tells of a lost run is recorded long after."""
+    try:
+        said = datetime.fromisoformat(report.finished_at) if report else recorded
+    except ValueError:
+        said = recorded
+    return (said if said.tzinfo else recorded).astimezone(UTC).isoformat(timespec="seconds")
 
 
 def _window(run: Run, types: Mapping[str, str], zone: str) -> Region | None:

@@ -199,7 +199,7 @@ def overview(
         rows=maps,
         facts=tuple(known),
         looked=looked,
-        definition_hash=looked.report.definition_hash if looked and looked.report else None,
+        definition_hash=_definition(looked),
         sources={name: pin.version for name, pin in _newest_pins(coverage, runs, looked).items()},
         unplaced=tuple(unplaced),
         notes=tuple(notes),
@@ -270,7 +270,7 @@ def _told(run: Ended, written: Region) -> Iterator[tuple[Fact, Region]]:
     for change in entry.foreign:
         region = Region.everything() if change is None else change
         rest = region.subtract(written) if region.has_types_of(written) else region
-        yield _fact(State.FOREIGN, run, f"found by run {run.number}: {_others(report)}"), rest
+        yield _fact(State.FOREIGN, run, f"{_others(report)}, by somebody else"), rest
     if report.mode is Mode.UNDO:
         yield _fact(State.STALE, run, "; ".join(why(report))), written
     elif not entry.proves:
@@ -312,7 +312,7 @@ def _others(report: RunReport) -> str:
     named = [reason(r) for r in report.reasons if r["reason"] == "EXTERNAL_CHANGE_IN_REPLACE_WINDOW"]
     commits = (report.planning_information.get("target_table_information") or {}).get("commits_of_others") or ()
     named += [f"{commit['operation']} at version {commit['version']}" for commit in commits if not named]
-    return ", ".join(named) or "a commit that is not in the ledger"
+    return ", ".join(named) or "a commit"
 
 
 # -- what is proven
@@ -321,7 +321,7 @@ def _others(report: RunReport) -> str:
 def _proven(coverage: Coverage, runs: Sequence[Ended], looked: Ended | None) -> Iterator[_Layer]:
     """The coverage's fragments as layers: whatever is not proven for the newest state that is known comes first."""
     newest = _newest_pins(coverage, runs, looked)
-    definition = looked.report.definition_hash if looked and looked.report else None
+    definition = _definition(looked)
     by_run = {run.run_id: run for run in runs}
     unchecked: list[_Layer] = []
     fresh: list[_Layer] = []
@@ -359,6 +359,13 @@ def _newest_pins(coverage: Coverage, runs: Sequence[Ended], looked: Ended | None
             if known is not None and known.table_id == pin.table_id and pin.version > known.version:
                 newest[name] = pin
     return newest
+
+
+def _definition(looked: Ended | None) -> str | None:
+    """The newest definition that is known, as the coverage names it."""
+    if looked is None or looked.report is None:
+        return None
+    return looked.report.definition_hash if looked.entry is None else looked.entry.definition_hash
 
 
 def _seen_since(fragment: Fragment, newest: Mapping[str, Pin]) -> str:

@@ -20,7 +20,7 @@ else:
 log = logging.getLogger(__name__)
 
 PREFIX = "/replacewhere"
-NAME = "REPLACE WHERE"
+NAME = "Freshness"
 _ICON = f"{PREFIX.removeprefix('/')}/assets/icon"
 
 # Since Airflow 3.1 a page is shown inside Airflow's own; 3.0 only has a link to it; 2 has neither.
@@ -56,5 +56,5 @@ class ReplaceWherePlugin(AirflowPlugin):
 
             return [{"app": airflow_app(), "url_prefix": PREFIX, "name": NAME}]
         except Exception:
-            log.exception("The page of REPLACE WHERE is not there.")
+            log.exception("The page of airflow-provider-replacewhere is not there.")
             return []

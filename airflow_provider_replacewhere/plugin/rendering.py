@@ -14,15 +14,17 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from airflow_provider_replacewhere import __version__
-from airflow_provider_replacewhere.predicates.instants import date_of, days_of
+from airflow_provider_replacewhere.predicates.instants import MAX_DAY, date_of, days_of
 from airflow_provider_replacewhere.text import printable
 
 TEMPLATES = Path(__file__).with_name("templates")
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 UNKNOWN = "\N{EN DASH}"
-FEW_CELLS = 100
+FEW_CELLS = 182
 """So many cells are drawn large, with the day of the month in them."""
+YEAR = 371
+"""So many days are drawn in one piece, across the turn of a year; more are drawn year by year."""
 
 
 def render(template: str, root: str, values: Mapping[str, Any]) -> str:
@@ -181,8 +183,8 @@ def years(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """
     found = []
     numbered = [(number, _date(cell)) for number, cell in enumerate(cells)]
-    few = len(cells) <= FEW_CELLS
-    for year, days in groupby(numbered, key=lambda each: 0 if few else each[1].year):
+    at_once = len(cells) <= YEAR
+    for year, days in groupby(numbered, key=lambda each: 0 if at_once else each[1].year):
         of_year = list(days)
         first = days_of(of_year[0][1])
         monday = first - date_of(first).weekday()
@@ -194,7 +196,7 @@ def years(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         found.append(
             {
                 "label": str(year) if year else f"{of_year[0][1]:%Y-%m-%d} to {of_year[-1][1]:%Y-%m-%d}",
-                "months": _month_heads(monday, weeks, few),
+                "months": _month_heads(monday, weeks, at_once),
                 "days": list(zip(WEEKDAYS, grid, strict=True)),
             }
         )
@@ -216,11 +218,12 @@ def months(cells: Sequence[Mapping[str, Any]], unit: str) -> list[tuple[str, int
     ]
 
 
-def _month_heads(monday: int, weeks: int, few: bool) -> list[tuple[str, int]]:
+def _month_heads(monday: int, weeks: int, with_year: bool) -> list[tuple[str, int]]:
     """By month, the weeks that begin in it."""
-    of_week = [date_of(monday + 7 * week + 3) for week in range(weeks)]
+    of_week = [date_of(min(monday + 7 * week + 3, MAX_DAY)) for week in range(weeks)]
+    first = of_week[0]
     return [
-        (MONTHS[month - 1] + (f" {year}" if few else ""), len(list(group)))
+        (MONTHS[month - 1] + (f" {year}" if with_year and month in (1, first.month) else ""), len(list(group)))
         for (year, month), group in groupby(of_week, key=lambda day: (day.year, day.month))
     ]
 

@@ -71,4 +71,4 @@ def test_loading_plugins_brings_in_nothing_but_the_entry() -> None:
 def test_the_web_server_gets_the_application() -> None:
     found = answer(SERVED)
     assert isinstance(found, dict)
-    assert found["REPLACE WHERE"] == "/replacewhere"
+    assert found["Freshness"] == "/replacewhere"

@@ -42,7 +42,7 @@ def cookies(site: Site, browser: Any) -> list[Any]:
     page.locator("input[name=username]").fill("admin")
     page.locator("input[name=password]").fill(PASSWORDS["admin"])
     page.locator("button[type=submit]").click()
-    page.get_by_role("link", name="REPLACE WHERE").first.wait_for(timeout=60_000)
+    page.get_by_role("link", name="Freshness").first.wait_for(timeout=60_000)
     found: list[Any] = context.cookies()
     context.close()
     return found

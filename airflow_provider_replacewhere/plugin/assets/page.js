@@ -116,7 +116,9 @@
   }
 
   function showCell(cell) {
-    detail.replaceChildren(heading(cell.row, cell.label));
+    // A range stays at the top while the pointer looks at other cells, so that its link can be reached.
+    const isRange = selected && selected.from !== selected.to;
+    detail.replaceChildren(...(isRange ? [rangePart()] : []), heading(cell.row, cell.label));
     if (cell.shares) {
       detail.append(sharesPart(cell.shares));
     }
@@ -124,16 +126,22 @@
     if (cell.facts.length > 4) {
       detail.append(text("p", `and ${cell.facts.length - 4} more`, "muted"));
     }
-    detail.append(backfillLink(cell.row, cell.number, cell.number));
+    if (!isRange) {
+      detail.append(backfillLink(cell.row, cell.number, cell.number));
+    }
   }
 
-  function showRange() {
+  function showSelected() {
+    if (selected.from === selected.to) {
+      showCell(known(cells.get(`${selected.row}:${selected.from}`)));
+    } else {
+      detail.replaceChildren(rangePart());
+    }
+  }
+
+  function rangePart() {
     const { row, from, to } = selected;
     const chosen = data.rows[row].cells.slice(from, to + 1);
-    if (chosen.length === 1) {
-      showCell(known(cells.get(`${row}:${from}`)));
-      return;
-    }
     const count = new Map();
     chosen.forEach((cell) => count.set(cell[3], (count.get(cell[3]) || 0) + 1));
     const list = text("ul", "", "shares");
@@ -142,13 +150,14 @@
       item.append(badge(state, `in ${number}`));
       list.append(item);
     }
-    const unit = data.unit === "range" ? "range" : data.unit;
-    detail.replaceChildren(
+    const part = text("div", "", "range");
+    part.append(
       heading(row, `${chosen[0][0]} to ${chosen[chosen.length - 1][0]}`),
-      text("p", `${chosen.length} ${unit}s selected`, "muted"),
+      text("p", `${chosen.length} ${data.unit}s selected`, "muted"),
       list,
       backfillLink(row, from, to),
     );
+    return part;
   }
 
   function backfillLink(row, from, to) {
@@ -187,7 +196,7 @@
       selected = { row: cell.row, anchor: cell.number, from: cell.number, to: cell.number };
     }
     mark();
-    showRange();
+    showSelected();
   }
 
   function focus(element) {
@@ -237,12 +246,12 @@
   });
   place.addEventListener("pointerleave", () => {
     if (selected) {
-      showRange();
+      showSelected();
     }
   });
   place.addEventListener("focusin", (event) => {
     const element = event.target.closest("[data-cell]");
-    if (element && !(selected && selected.from !== selected.to)) {
+    if (element) {
       showCell(known(element));
     }
   });
@@ -300,7 +309,8 @@
     focused.tabIndex = 0;
   }
   grids.forEach((grid) => grid.setAttribute("aria-multiselectable", "true"));
-  place.querySelectorAll(".scroll").forEach((each) => {
+  // The newest cells are those that one came for.
+  [place, ...place.querySelectorAll(".scroll")].forEach((each) => {
     each.scrollLeft = each.scrollWidth;
   });
 })();
