@@ -51,14 +51,16 @@ def main() -> None:
     print(f"{file.stat().st_size / 1e6:,.0f} MB, {options.runs:,} runs over {options.years} years")
     client = Client(create_app(lambda: HistoryView(url)))
     for address in ADDRESSES:
-        times = []
+        times, busy = [], []
         for _ in range(options.turns + 1):
-            started = time.perf_counter()
+            started, worked = time.perf_counter(), time.process_time()
             answer = client.get(address)
             times.append(time.perf_counter() - started)
+            busy.append(time.process_time() - worked)
             assert answer.status_code == 200, answer.text
-        first, rest = times[0], statistics.median(times[1:])
-        print(f"{address:<42} first {first * 1e3:6.0f} ms, then {rest * 1e3:6.0f} ms, {len(answer.content):>9,} bytes")
+        waited, cpu = statistics.median(times[1:]) * 1e3, statistics.median(busy[1:]) * 1e3
+        times_in_words = f"{waited:6.0f} ms ({cpu:.0f} of them CPU), first {times[0] * 1e3:.0f} ms"
+        print(f"{address:<40} {times_in_words}, {len(answer.content):>9,} bytes")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from airflow_provider_replacewhere.predicates import Region, parse_predicate
 from tests.history import failure, report
 
 TYPES = {"ride_date": "date", "city": "string"}
+COUNTS = ("rows_deleted", "rows_written", "bytes_written")
 LAST_DAY = date(2026, 3, 20)
 HOSTILE = "city = '<script>document.title = \"taken\"</script><b>bold</b>' AND ride_date >= DATE'2026-03-01'"
 
@@ -125,7 +126,11 @@ def _daily_rides() -> Iterator[RunReport]:
         today = date(2026, 3, 1) + timedelta(days=number)
         window = region(today - timedelta(days=7), None)
         is_quiet = number % 5 == 0
-        changes = {"mode": Mode.NO_OP, "reasons": (), "replaced": None, "seconds": 0.4} if is_quiet else {}
+        changes = (
+            {"mode": Mode.NO_OP, "reasons": (), "replaced": None, "seconds": 0.4, **dict.fromkeys(COUNTS)}
+            if is_quiet
+            else {}
+        )
         version = number - 1 if is_quiet else number
         yield run(number, window, version=version, definition=new, as_of=today, **changes)
     yield run(
@@ -225,3 +230,11 @@ def many(store: HistoryStore, runs: int, *, days: int, progress: Callable[[int],
         if rows:
             connection.execute(events.insert(), rows)
         connection.execute(counter.update().values(last=2 * runs))
+    # The coverage keeps so many ranges of daily windows and no more: what came before is covered by one backfill.
+    store.record(backfilled(runs, days), identity(runs + 1, "backfill_rides", "backfill"))
+
+
+def backfilled(runs: int, days: int) -> RunReport:
+    """The last run of :func:`many`: all but the last 400 days anew."""
+    first = LAST_DAY - timedelta(days=days - 1)
+    return run(runs + 1, region(first, LAST_DAY - timedelta(days=400)), version=runs, override=True)

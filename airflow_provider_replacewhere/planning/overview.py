@@ -22,7 +22,7 @@ from airflow_provider_replacewhere.planning.axes import (
     together,
     touched,
 )
-from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Fragment, Pin
+from airflow_provider_replacewhere.planning.coverage import MOST_FRAGMENTS, Coverage, Entry, Fragment, Pin
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
 from airflow_provider_replacewhere.planning.words import reason, why
 from airflow_provider_replacewhere.predicates.domains import Key
@@ -182,6 +182,11 @@ def overview(
     runs = sorted(ended, key=lambda run: -run.order)
     looked = next((run for run in runs if run.report is not None and run.report.mode is not Mode.UNDO), None)
     layers, unplaced, notes = _layers(coverage, runs, writing, looked)
+    if len(coverage.fragments) >= MOST_FRAGMENTS:
+        notes.append(
+            f"The ledger keeps what {MOST_FRAGMENTS} ranges prove, the newest; it has forgotten older ones, and would "
+            "recompute them. One backfill over them makes them one range."
+        )
     fits = of_one_kind(layer.region for layer in layers)
     if not all(fits):
         notes.append("Some of what is known speaks of columns that had other types then; it is left out.")

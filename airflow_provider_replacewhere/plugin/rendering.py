@@ -131,7 +131,7 @@ def lasting(seconds: float | None) -> str:
     days, rest = span.days, span.seconds
     hours, minutes, left = rest // 3600, rest // 60 % 60, rest % 60
     if days:
-        return f"{sign}{days} d {hours} h" if hours else f"{sign}{days} d"
+        return f"{sign}{days:,} d {hours} h" if hours and days < 10 else f"{sign}{days:,} d"
     if hours:
         return f"{sign}{hours} h {minutes} min" if minutes else f"{sign}{hours} h"
     return f"{sign}{minutes} min {left} s" if left else f"{sign}{minutes} min"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_replacewhere.planning.calendar import Cell, cells_of
-from airflow_provider_replacewhere.planning.coverage import Coverage, Entry, Pin, fold
+from airflow_provider_replacewhere.planning.coverage import MOST_FRAGMENTS, Coverage, Entry, Fragment, Pin, fold
 from airflow_provider_replacewhere.planning.document import map_as_json
 from airflow_provider_replacewhere.planning.overview import Ended, Overview, State, Writing, overview
 from airflow_provider_replacewhere.planning.report import Mode
@@ -362,6 +362,16 @@ def test_a_far_bound_stands_for_none() -> None:
     found = cells_of(overview(coverage_of(runs), runs))
     assert found.unit == "day"
     assert [cell.label for cell in found.rows[0].cells] == [str(day(n)) for n in range(4)]
+
+
+def test_what_the_ledger_has_forgotten_is_said() -> None:
+    one = entry(where("d >= DATE'2021-01-01' AND d < DATE'2021-01-02'"))
+    fragments = tuple(
+        Fragment(where(f"d = DATE'{FIRST + timedelta(days=2 * n)}'"), "one", one.sources, f"app/{n}")
+        for n in range(MOST_FRAGMENTS)
+    )
+    known = overview(Coverage(fragments, "target", 1, 1), [well(1, one)])
+    assert any("forgotten" in note for note in known.notes)
 
 
 def test_days_begin_where_the_flow_is() -> None:
