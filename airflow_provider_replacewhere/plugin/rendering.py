@@ -74,9 +74,10 @@ def _environment() -> Environment:
         "slug": lambda state: str(state).replace(" ", "-"),
         "years": years,
         "months": months,
+        "by_year": by_year,
         "size": size,
     }
-    found.globals |= {"few": FEW_CELLS, "map_data": map_data, "equals": equals}
+    found.globals |= {"few": FEW_CELLS, "month_names": MONTHS, "map_data": map_data, "equals": equals}
     return found
 
 
@@ -201,6 +202,24 @@ def years(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def by_year(cells: Sequence[Mapping[str, Any]], unit: str) -> list[tuple[str, list[int | None]]]:
+    """Cells that are weeks or months, a year in a row: each year's cells by number, in their places."""
+    found = []
+    places = [_place(cell, unit) for cell in cells]
+    for year, numbers in groupby(range(len(cells)), key=lambda number: places[number][0]):
+        row: list[int | None] = [None] * (53 if unit == "week" else 12)
+        for number in numbers:
+            row[places[number][1]] = number
+        found.append((str(year), row))
+    return found
+
+
+def _place(cell: Mapping[str, Any], unit: str) -> tuple[int, int]:
+    day = _date(cell)
+    year, week, _ = day.isocalendar()
+    return (year, week - 1) if unit == "week" else (day.year, day.month - 1)
 
 
 def months(cells: Sequence[Mapping[str, Any]], unit: str) -> list[tuple[str, int]]:

@@ -58,6 +58,16 @@ class Site:
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
+    def ask(self, method: str, path: str, token: str, body: Any = None) -> int:
+        """Status of an answer to something that changes Airflow."""
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(
+            urllib.request.Request(self.address + path, data, headers, method=method)
+        ) as answer:
+            status: int = answer.status
+        return status
+
     def token(self, user: str) -> str:
         body = json.dumps({"username": user, "password": PASSWORDS[user]}).encode()
         request = urllib.request.Request(

@@ -38,6 +38,25 @@ def _is_elsewhere(asked: Any, site: Site) -> bool:
     return parts.scheme in ("http", "https") and f"{parts.scheme}://{parts.netloc}" != site.address
 
 
+def test_the_ledger_is_that_of_the_connection_in_airflows_own_database(site: Site) -> None:
+    token = site.token("admin")
+    connection = {
+        "connection_id": "replacewhere_default",
+        "conn_type": "replacewhere",
+        "schema": "another.db",
+        "extra": json.dumps({"backend": "sqlite"}),
+    }
+    assert site.ask("POST", "/api/v2/connections", token, connection) == 201
+    try:
+        status, text = site.get("/replacewhere/", token)
+        assert status == 200
+        assert "replacewhere/another.db" in text
+        assert "Nothing has been run yet" in text
+    finally:
+        assert site.ask("DELETE", "/api/v2/connections/replacewhere_default", token) == 204
+    assert "daily_rides" in site.get("/replacewhere/", token)[1]
+
+
 @pytest.mark.parametrize("path", ["/", "/table?target=daily_rides", "/assets/page.js", "/api/tables", "/nothing"])
 def test_anonymous_gets_nothing(site: Site, path: str) -> None:
     status, text = site.get(f"/replacewhere{path}")
@@ -170,6 +189,8 @@ def test_it_is_as_dark_or_light_as_airflow(
             "tables": "/replacewhere/",
             "table": TABLE,
             "rows": "/replacewhere/table?target=city_weeks",
+            "weeks": f"{TABLE}&unit=week",
+            "months": f"{TABLE}&unit=month",
             "large": f"{TABLE}&from=2026-02-01&to=2026-03-15",
             "definitions": "/replacewhere/definitions?target=daily_rides",
             "activity": "/replacewhere/activity",

@@ -235,6 +235,12 @@
       return cells.get(`${row}:${Math.min(last, Math.max(0, far))}`);
     }
     const move = moves[key];
+    if (move && move[0] && element.closest("table").classList.contains("yearly")) {
+      // Above and below is the same week or month of another year.
+      const line = move[0] > 0 ? element.parentElement.nextElementSibling : element.parentElement.previousElementSibling;
+      const other = line?.children[element.cellIndex];
+      return other?.dataset.cell === undefined ? undefined : other;
+    }
     return move ? cells.get(`${row + move[0]}:${number + move[1]}`) : undefined;
   }
 

@@ -153,6 +153,20 @@ def test_a_second_column_makes_rows(client: Client) -> None:
     assert 'role="grid" class="bands' in client.get("/table?target=city_weeks").text
 
 
+@pytest.mark.parametrize(("unit", "columns"), [("week", 53), ("month", 12)])
+def test_weeks_and_months_are_laid_out_by_year(client: Client, unit: str, columns: int) -> None:
+    answer = client.get(f"/table?target=daily_rides&unit={unit}")
+    page = _Page(answer.text)
+    assert any("yearly" in str(each.get("class")) for each in page.all("table"))
+    cells = [each for each in page.all("td") if each.get("role") == "gridcell"]
+    numbers = [int(str(each["data-cell"])) for each in cells]
+    assert numbers == list(
+        range(len(client.get(f"/api/table?target=daily_rides&unit={unit}").json()["rows"][0]["cells"]))
+    )
+    in_years = len(cells) + len([each for each in page.all("td") if each.get("class") == "none"])
+    assert in_years == 2 * columns
+
+
 def test_runs_are_filtered_and_paged(client: Client) -> None:
     def numbers(query: str) -> list[int]:
         return [run["run"] for run in client.get(f"/api/runs?{query}").json()["runs"]]
