@@ -7,14 +7,15 @@ stylesheet included.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
-from airflow_provider_replacewhere.errors import ReplaceWhereError, RequestError
+from airflow_provider_replacewhere.errors import HistoryRowError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.history.view import HistoryView
 from airflow_provider_replacewhere.plugin.reading import Filter, NotFoundError, Reading
 from airflow_provider_replacewhere.plugin.rendering import render
@@ -49,12 +50,15 @@ def create_app(open_ledger: Callable[[], HistoryView], dependencies: Sequence[An
     def answer(name: str, facts: Facts) -> None:
         # Not async: FastAPI runs them in threads, for the database blocks.
         def page(request: Request) -> Response:
-            reading = Reading(open_ledger())
-            given = dict(request.query_params)
-            return _html(request, f"{name}.html", {**facts(reading, given), "ledger": reading.ledger, "given": given})
+            with _readable():
+                reading = Reading(open_ledger())
+                given = dict(request.query_params)
+                found = {**facts(reading, given), "ledger": reading.ledger, "given": given}
+                return _html(request, f"{name}.html", found)
 
         def api(request: Request) -> Response:
-            return JSONResponse(facts(Reading(open_ledger()), dict(request.query_params)))
+            with _readable():
+                return JSONResponse(facts(Reading(open_ledger()), dict(request.query_params)))
 
         app.add_api_route("/" if name == "tables" else f"/{name}", page, methods=["GET"])
         app.add_api_route(f"/api/{name}", api, methods=["GET"])
@@ -142,6 +146,21 @@ def _target(given: Mapping[str, str]) -> str:
 
 
 # -- answers
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """A row that was changed by hand may fail in any way; whoever looks is told so, and the log has the rest."""
+    try:
+        yield
+    except ReplaceWhereError:
+        raise
+    except Exception as error:
+        log.exception("The ledger holds something that cannot be shown.")
+        raise HistoryRowError(
+            f"The ledger holds something that cannot be shown: {type(error).__name__}.",
+            hint="A row was changed by hand, or is damaged; the web server's log says where it shows.",
+        ) from error
 
 
 def _html(request: Request, template: str, values: Mapping[str, Any], status: int = 200) -> HTMLResponse:

@@ -298,6 +298,21 @@ def test_a_damaged_row_keeps_nothing_else_from_being_shown(tmp_path: Path) -> No
     assert client.get("/run?run=5").status_code == 200
 
 
+def test_a_row_that_lacks_what_its_words_need_is_a_readable_page(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'history.db'}"
+    fill(HistoryStore(url))
+    with sqlite3.connect(tmp_path / "history.db") as connection:
+        (text,) = connection.execute("SELECT report FROM replacewhere_events WHERE sequence = 20").fetchone()
+        damaged = json.dumps(json.loads(text) | {"reasons": [{"reason": "SOURCE_CHANGED"}]})
+        connection.execute("UPDATE replacewhere_events SET report = ? WHERE sequence = 20", (damaged,))
+    connection.close()
+    answer = app_over(url).get("/run?run=20")
+    assert answer.status_code == 503
+    assert "changed by hand" in answer.text
+    assert app_over(url).get("/api/run?run=20").json()["error"]["type"] == "HistoryRowError"
+    assert app_over(url).get("/run?run=19").status_code == 200
+
+
 def test_the_colours_can_be_told_apart_and_read() -> None:
     from airflow_provider_replacewhere.plugin.app import ASSETS
 
