@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from airflow_provider_replacewhere.errors import HistoryRowError, PredicateError
 from airflow_provider_replacewhere.history.leases import Lease, LeaseState
 from airflow_provider_replacewhere.history.records import EventKind, Run, RunStatus
-from airflow_provider_replacewhere.planning.overview import Ended, Writing
 from airflow_provider_replacewhere.planning.report import RunReport
+from airflow_provider_replacewhere.planning.states import Ended, Writing
 from airflow_provider_replacewhere.predicates.meaning import parse_predicate
 from airflow_provider_replacewhere.predicates.region import Region
 

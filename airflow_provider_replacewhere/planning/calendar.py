@@ -10,7 +10,8 @@ from typing import Any
 
 from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.planning.axes import TIMES, Axis, Row
-from airflow_provider_replacewhere.planning.overview import Overview, Piece, State
+from airflow_provider_replacewhere.planning.overview import Overview, Piece
+from airflow_provider_replacewhere.planning.states import State
 from airflow_provider_replacewhere.planning.words import plain
 from airflow_provider_replacewhere.predicates import instants
 from airflow_provider_replacewhere.predicates.domains import Domain, Key

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_replacewhere.planning.overview import Ended
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
+from airflow_provider_replacewhere.planning.states import Ended
 
 
 @dataclass(frozen=True)

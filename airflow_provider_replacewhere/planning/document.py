@@ -15,7 +15,8 @@ from airflow_provider_replacewhere.planning.calendar import (
     cells_of,
     column_type,
 )
-from airflow_provider_replacewhere.planning.overview import MEANINGS, Ended, Fact, Overview, State
+from airflow_provider_replacewhere.planning.overview import Overview
+from airflow_provider_replacewhere.planning.states import MEANINGS, Ended, Fact, State
 from airflow_provider_replacewhere.planning.words import plain, why
 
 # What a person may want to have recomputed.

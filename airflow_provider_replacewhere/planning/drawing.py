@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from airflow_provider_replacewhere.planning.overview import State
+from airflow_provider_replacewhere.planning.states import State
 
 MARKS: Mapping[str, str] = {
     State.FRESH: "#",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from airflow_provider_replacewhere.planning.overview import Ended
 from airflow_provider_replacewhere.planning.report import Mode
 from airflow_provider_replacewhere.planning.saved import seconds
+from airflow_provider_replacewhere.planning.states import Ended
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from airflow_provider_replacewhere.planning.overview import Ended
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
+from airflow_provider_replacewhere.planning.states import Ended
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from airflow_provider_replacewhere.history.seen import ended, report_of, writing
 from airflow_provider_replacewhere.history.view import HistoryView, Look
 from airflow_provider_replacewhere.planning import definitions as changes
 from airflow_provider_replacewhere.planning.document import map_as_json
-from airflow_provider_replacewhere.planning.overview import MEANINGS, Ended, Overview, State, overview
+from airflow_provider_replacewhere.planning.overview import Overview, overview
 from airflow_provider_replacewhere.planning.progress import backfills
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
 from airflow_provider_replacewhere.planning.saved import saved, seconds
+from airflow_provider_replacewhere.planning.states import MEANINGS, Ended, State
 from airflow_provider_replacewhere.planning.words import plain, why
 
 MOST_RUNS = 1_000

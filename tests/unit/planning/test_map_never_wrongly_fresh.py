@@ -13,10 +13,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
+from airflow_provider_replacewhere.planning import layers
 from airflow_provider_replacewhere.planning import overview as module
 from airflow_provider_replacewhere.planning.axes import touched
-from airflow_provider_replacewhere.planning.overview import Ended, State, overview
+from airflow_provider_replacewhere.planning.overview import overview
 from airflow_provider_replacewhere.planning.report import RunReport
+from airflow_provider_replacewhere.planning.states import Ended, State
 from airflow_provider_replacewhere.predicates.values import Values
 from tests.unit.planning.test_never_wrongly_fresh import Histories, logs_in_memory  # noqa: F401 (a fixture)
 from tests.unit.planning.warehouse import CELLS, day
@@ -90,8 +92,8 @@ def every_version_is_the_newest(patch: pytest.MonkeyPatch) -> None:
         fragments = tuple(replace(fragment, sources=last) for fragment in coverage.fragments)
         return original(replace(coverage, fragments=fragments), *rest)
 
-    original = module._proven
-    patch.setattr(module, "_proven", proven)
+    original = layers.proven
+    patch.setattr(layers, "proven", proven)
 
 
 def every_definition_is_the_newest(patch: pytest.MonkeyPatch) -> None:
@@ -100,8 +102,8 @@ def every_definition_is_the_newest(patch: pytest.MonkeyPatch) -> None:
         fragments = tuple(replace(fragment, definition_hash=newest) for fragment in coverage.fragments)
         return original(replace(coverage, fragments=fragments), runs, looked)
 
-    original = module._proven
-    patch.setattr(module, "_proven", proven)
+    original = layers.proven
+    patch.setattr(layers, "proven", proven)
 
 
 def some_rows_are_all_rows(patch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from airflow_provider_replacewhere.planning.calendar import Cell, cells_of
 from airflow_provider_replacewhere.planning.coverage import MOST_FRAGMENTS, Coverage, Entry, Fragment, Pin, fold
 from airflow_provider_replacewhere.planning.document import map_as_json
-from airflow_provider_replacewhere.planning.overview import Ended, Overview, State, Writing, overview
+from airflow_provider_replacewhere.planning.overview import Overview, overview
 from airflow_provider_replacewhere.planning.report import Mode
+from airflow_provider_replacewhere.planning.states import Ended, State, Writing
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
 from tests.history import report
 

@@ -9,10 +9,10 @@ from typing import Any
 from airflow_provider_replacewhere.planning.chunking import Chunk
 from airflow_provider_replacewhere.planning.definitions import definitions
 from airflow_provider_replacewhere.planning.drawing import drawn
-from airflow_provider_replacewhere.planning.overview import Ended
 from airflow_provider_replacewhere.planning.progress import backfills
 from airflow_provider_replacewhere.planning.report import Mode
 from airflow_provider_replacewhere.planning.saved import saved
+from airflow_provider_replacewhere.planning.states import Ended
 from tests.history import report
 
 
