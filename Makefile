@@ -38,7 +38,7 @@ demo: $(READY) ## run the main job: a flow over two days with late rows, and a b
 	@$(BIN)/python -m tools.demo
 
 test: $(READY) ## run the whole test suite
-	@$(BIN)/python -m tools.run_tests --lanes 2 spark e2e spark/fresh chaos airflow spark/differential unit
+	@$(BIN)/python -m tools.run_tests --lanes 2 spark e2e spark/fresh chaos airflow browser spark/differential unit
 
 fuzz: $(READY) ## random worlds against recomputing by hand: SCENARIOS=2000 SEED=1 PROCESSES=2
 	@$(BIN)/python -m pytest tests/spark/differential -m long

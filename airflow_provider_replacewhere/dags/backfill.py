@@ -19,6 +19,9 @@ from airflow_provider_replacewhere.planning.chunking import ON_CHUNK_FAILURE, OR
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.operators.definition import PathLike
 
+TAG = "replacewhere-backfill"
+"""By this tag the page finds the Dags that can backfill a table; it reads from their form which flows they know."""
+
 
 def backfill_dag(
     pipeline: PathLike | Sequence[PathLike],
@@ -50,7 +53,8 @@ def backfill_dag(
     :param flows: the flows in the form's list; by default those that the pipeline's SQL declares. Of Python files they
         have to be named, for they show only in Spark
     :param operator: arguments of the :class:`~..operators.backfill.BackfillOperator`
-    :param dag: further arguments of the Dag; ``max_active_runs`` is 1 unless it is given
+    :param dag: further arguments of the Dag; ``max_active_runs`` is 1 unless it is given. Its tags get one more, by
+        which the page finds it
     :raises DefinitionError: the pipeline declares no valid flows, or approval is wanted where there is none
     """
     file = calling_file()
@@ -65,6 +69,7 @@ def backfill_dag(
     if approval is False:
         asking = None
     params = form(list(flows) or _flows(outline), column, predicates=predicates, approval=asking is not None)
+    dag["tags"] = [*dict.fromkeys((*(dag.get("tags") or ()), TAG))]
     with DAG(dag_id, schedule=None, params=params, **{"catchup": False, "max_active_runs": 1, **dag}) as made:
         shared = {"pipeline": pipeline, "allow_predicates": predicates, **arguments}
         plan = BackfillOperator(task_id="plan", dry_run=True, **shared)
