@@ -56,6 +56,12 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": ["airflow_provider_replacewhere.hooks.predicate_history"],
             }
         ],
+        "triggers": [
+            {
+                "integration-name": INTEGRATION,
+                "python-modules": ["airflow_provider_replacewhere.triggers.application"],
+            }
+        ],
         # Airflow 2 makes the links that it finds in a Dag's record only of classes that are named here.
         "extra-links": [
             "airflow_provider_replacewhere.links.operator_links.TableLink",

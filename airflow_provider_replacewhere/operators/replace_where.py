@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.common.compat.sdk import AirflowException
+from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 
 from airflow_provider_replacewhere.errors import SubmitError
 from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
@@ -21,7 +21,7 @@ from airflow_provider_replacewhere.operators.answering import Stop, Waits, answe
 from airflow_provider_replacewhere.operators.asked import Asked, check_asked, full_refresh, names, truth
 from airflow_provider_replacewhere.operators.cluster import Cluster, check_spark_binary, cluster_of, with_delta
 from airflow_provider_replacewhere.operators.definition import Definition, PathLike, define
-from airflow_provider_replacewhere.operators.durable import NOTICED_SECONDS, DurableSparkSubmitOperator
+from airflow_provider_replacewhere.operators.durable import NOTICED_SECONDS, DurableSparkSubmitOperator, Submitted
 from airflow_provider_replacewhere.operators.exchange import Exchange, open_exchange
 from airflow_provider_replacewhere.operators.instant import instant_of_run
 from airflow_provider_replacewhere.operators.ledger import Ledger
@@ -33,12 +33,13 @@ from airflow_provider_replacewhere.planning.instant import instant_given, zone_n
 from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS, check_on_overlap
 from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.questions import SILENCE_SECONDS
-from airflow_provider_replacewhere.planning.report import JobOutcome
-from airflow_provider_replacewhere.planning.request import RunRequest
+from airflow_provider_replacewhere.planning.report import Application, JobOutcome
+from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.providers.common.compat.sdk import Context
+    from airflow.triggers.base import BaseTrigger
 
     from airflow_provider_replacewhere.flows.model import Flow
     from airflow_provider_replacewhere.history.leases import Lease
@@ -197,6 +198,7 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         self.spark_history_url = spark_history_url
         self.plan_only = dry_run
         self._teller: Teller | None = None
+        self._identity = Identity()
         self._sent: tuple[Path, Path] | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]  # it returns nothing
@@ -204,12 +206,23 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
 
         :return: the summary of the run, plain JSON
         """
+        self._resumes = False
         return self._run_and_tell(context)
 
-    def _run_and_tell(self, context: Context) -> dict[str, Any]:
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Go on where :meth:`execute` has freed the worker: the application has ended.
+
+        :return: the same as :meth:`execute`
+        """
+        self.log.info("  application %s: %s", event["job"], event["state"])
+        self._resumes = True
+        return self._run_and_tell(context, event["waited_seconds"])
+
+    def _run_and_tell(self, context: Context, waited_seconds: float = 0.0) -> dict[str, Any]:
         with as_airflow_errors():
             callbacks = check_callbacks(self.on_event)
             teller = self._teller = Teller(context, callbacks, self._conn_id, self.spark_history_url)
+            teller.waited_seconds = waited_seconds
             with failures_told(teller):
                 return self._run(context, teller)
 
@@ -217,6 +230,7 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         check_on_overlap(self.on_overlap)
         check_asset_uri(self.asset_uri)
         cluster = self._find_cluster()
+        self.check_deferrable(context, is_remote=cluster.is_remote)
         definition = self._read_definition(context)
         asked = self._read_asked(definition, context)
         check_asked(asked, definition)
@@ -387,6 +401,7 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         self.conf = with_delta(self.conf, self.properties_file)
         self._sent = (exchange.request_file, code.archive)
         self._hook = None
+        self._identity = request.identity
         stop = Stop()
         waits = Waits(stop)
         hook = PredicateHistoryHook(self.history_conn_id)
@@ -399,21 +414,35 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             sleep=waits.sleep,
             on_lost=lambda _: self.on_kill(),
         )
-        with answering(
+        answers = answering(
             exchange,
             leases,
             stop,
             poll_seconds=0.1 if exchange.is_local else 2.0,
             taken_up=running is not None,
             on_contact=lambda: teller.is_running(exchange.application),
-        ):
-            failure = self._submit(context)
+        )
+        try:
+            # The trigger of a task that is deferred answers from the first question on.
+            with nullcontext() if self.deferrable else answers:
+                failure = self._submit(context)
+        except TaskDeferred:
+            if self._submitted is not None:
+                teller.is_left(Application(self._submitted.job))
+            raise
         teller.has_ended(waits.seconds)
         try:
             outcome = exchange.outcome()
         except SubmitError as missing:
             raise missing from failure
         return outcome if failure is None else _of_failed_application(outcome, definition.selected(request.select))
+
+    def trigger_of(self, submitted: Submitted) -> BaseTrigger:
+        """See the parent's."""
+        # Imported here because no Dag file needs it.
+        from airflow_provider_replacewhere.triggers.application import ApplicationTrigger
+
+        return ApplicationTrigger.of(self, self._conn_id, submitted, self._identity)
 
     def _submit(self, context: Context) -> Exception | None:
         """Start the application, wait for its end, and return the error with which it ended, if any."""
