@@ -41,7 +41,8 @@ def start_metrics() -> None:
         return
     from airflow.providers.common.compat.sdk import Stats
 
-    arguments = {"factory": stats_utils.get_stats_factory()}
+    factory = stats_utils.get_stats_factory
+    arguments = {"factory": factory(Stats) if signature(factory).parameters else factory()}
     if "export_legacy_names" in signature(Stats.initialize).parameters:
         arguments["export_legacy_names"] = True
     Stats.initialize(**arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from airflow.providers.common.compat.sdk import Asset, AssetAlias
 
 from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.operators.summary import asset_extra
+from airflow_provider_replacewhere.operators.versions import airflow_line
 from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
@@ -51,11 +53,19 @@ def tell_outlets(context: Context, outlets: Iterable[Any], asset_uri: str, repor
                 of_target = [report for report in reports if report.target == target]
                 extra = asset_extra(target, "", of_target)
                 if extra is not None and _is_about(outlet.name, target, reports):
-                    context["outlet_events"][outlet].add(Asset(uri_of(asset_uri, target)), extra=extra)
+                    asset = Asset(uri_of(asset_uri, target))
+                    context["outlet_events"][outlet].add(asset, extra=_of_alias(extra))
         elif isinstance(outlet, Asset):
             extra = asset_extra(getattr(outlet, "name", ""), outlet.uri, reports)
             if extra is not None:
                 context["outlet_events"][outlet].extra = extra
+
+
+def _of_alias(extra: dict[str, Any]) -> dict[str, Any]:
+    """The extra of an alias' event: up to 3.0, Airflow takes only values for it that have a hash, so a list is text."""
+    if airflow_line() not in ("2", "3.0"):
+        return extra
+    return {key: json.dumps(value) for key, value in extra.items()}
 
 
 def _is_about(alias: str, target: str, reports: Sequence[RunReport]) -> bool:

@@ -25,6 +25,7 @@ from airflow_provider_replacewhere.links.addresses import (
     spark_page,
 )
 from airflow_provider_replacewhere.links.operator_links import KeptLink, RunLink, SparkLink, TableLink
+from airflow_provider_replacewhere.operators.versions import airflow_line
 from airflow_provider_replacewhere.planning.report import Application, JobOutcome
 from airflow_provider_replacewhere.text import shown
 
@@ -209,7 +210,7 @@ def check_callbacks(on_event: OnEvent | Sequence[OnEvent] | None) -> tuple[OnEve
 
 def _address_of_page() -> str | None:
     """Airflow's own address, below which the provider's page is; None on Airflow 2, which has none."""
-    if _airflow_line() == "2":
+    if airflow_line() == "2":
         return None
     return str(conf.get("api", "base_url", fallback="") or "")
 
@@ -219,15 +220,7 @@ def _takes_values_from_threads() -> bool:
 
     Tasks of Airflow 3 ask for everything on one channel, which has a lock from 3.2 on.
     """
-    return _airflow_line() not in ("3.0", "3.1")
-
-
-def _airflow_line() -> str:
-    """``2``, ``3.0``, ``3.1`` and so on."""
-    # Imported here because this is the one place that needs to know.
-    from airflow import __version__
-
-    return "2" if __version__.startswith("2.") else ".".join(__version__.split(".")[:2])
+    return airflow_line() not in ("3.0", "3.1")
 
 
 @contextmanager

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
@@ -30,9 +33,15 @@ def nothing(name: str) -> RunReport:
     return report(f"{{run_id}}/{name}", flow=name, target=name, mode=Mode.NO_OP, reasons=(), replaced=None)
 
 
+def events(uri: str) -> list[list[dict[str, Any]]]:
+    """The runs that each event of an asset tells of."""
+    told = [extra.get("replacewhere", []) for extra in asset_events(uri)]
+    return [json.loads(runs) if isinstance(runs, str) else runs for runs in told]
+
+
 def targets(uri: str) -> list[list[str]]:
     """The targets that each event of an asset tells of."""
-    return [[run["target"] for run in extra.get("replacewhere", [])] for extra in asset_events(uri)]
+    return [[run["target"] for run in runs] for runs in events(uri)]
 
 
 def test_an_alias_has_an_event_for_each_table_that_was_written(
@@ -44,8 +53,7 @@ def test_an_alias_has_an_event_for_each_table_that_was_written(
 
     assert targets("replacewhere://tables/one") == [["one"]]
     assert targets("replacewhere://tables/two") == []
-    (extra,) = asset_events("replacewhere://tables/one")
-    (told,) = extra["replacewhere"]
+    ((told,),) = events("replacewhere://tables/one")
     assert (told["replaced"], told["rows_written"], told["target_version"]) == ("(`d` = DATE '2026-03-01')", 12, 3)
 
 

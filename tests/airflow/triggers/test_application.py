@@ -26,9 +26,12 @@ from airflow_provider_replacewhere.triggers import application
 from airflow_provider_replacewhere.triggers.application import ApplicationTrigger
 from tests.driver import Driver
 
-pytestmark = pytest.mark.skipif(
-    airflow.__version__.startswith(("2.", "3.0.", "3.1.", "3.2.")), reason="tasks are deferred from Airflow 3.3 on"
-)
+pytestmark = [
+    pytest.mark.matrix,
+    pytest.mark.skipif(
+        airflow.__version__.startswith(("2.", "3.0.", "3.1.", "3.2.")), reason="tasks are deferred from Airflow 3.3 on"
+    ),
+]
 
 JOB = "application_1700000000000_0001"
 
