@@ -89,7 +89,7 @@ def xcom_value(outcome: JobOutcome, request: RunRequest, leases: Sequence[Lease]
         "run_id": outcome.run_id,
         "as_of": request.as_of.isoformat(),
         "dry_run": request.dry_run,
-        "flows": {flow: _flow_value(reports) for flow, reports in _by_flow(outcome).items()},
+        "flows": {flow: flow_value(reports) for flow, reports in _by_flow(outcome).items()},
         **({"plan": plan_text(outcome, leases)} if request.dry_run else {}),
     }
 
@@ -150,7 +150,7 @@ def _event_value(report: RunReport) -> dict[str, Any]:
     return {key: value[key] for key in EVENT_KEYS}
 
 
-def _flow_value(reports: Sequence[RunReport]) -> dict[str, Any]:
+def flow_value(reports: Sequence[RunReport]) -> dict[str, Any]:
     """What a flow's run did; of a backfill in chunks its last one, and sums over all."""
     last = reports[-1]
     value = last.to_json()
