@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 settings.register_profile("replacewhere", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("replacewhere")
 
-# Of every JVM that this process and its children start: what the second compiler saves in such short lives is half of
-# what it costs, and the tests run beside each other.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.airflow_home import migrate_metadata, use_throw_away_home
+from tests.jvm import let_java_start_quickly
 
 HOME = use_throw_away_home()  # before any test module imports Airflow
 
 import pytest  # noqa: E402
 
 from tests.postgres import postgres_server  # noqa: E402, F401 (a fixture)
+
+let_java_start_quickly()
 
 
 @pytest.fixture(scope="session")

@@ -33,11 +33,8 @@ CELLS = [
     for (who, points), action in itertools.product((("driver", DRIVER), ("worker", WORKER)), ACTIONS)
     for point in points
 ]
-# The commit is there and nobody knows; nothing is there, and another write is asked for.
-IN_SUITE = {
-    ("driver", "committed", "retry"),
-    ("worker", "before_permission", "clear"),
-}
+# Nothing is there, and another write is asked for. That a commit is there and nobody knows, test_chunked_backfill has.
+IN_SUITE = {("worker", "before_permission", "clear")}
 WRITTEN = {("driver", "committed"), ("driver", "reported")} | {
     ("worker", point) for point in ("permitted", "committed", "before_record", "recorded")
 }

@@ -1,6 +1,6 @@
 """Drivers that run elsewhere: a real YARN, from which a worker that takes the place of a lost one takes them up.
 
-The whole of it is in ``make chaos``; the suite plays the first.
+A case takes minutes, for YARN is asked every ten seconds or more: ``make chaos``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import pytest
 from tests.chaos.stage import Stage
 from tests.cluster import spark_home
 from tests.yarn import Yarn, running_yarn
+
+pytestmark = pytest.mark.long
 
 FIRST, LOST, NEXT = (f"2026-03-{day}T00:00:00+00:00" for day in ("09", "10", "11"))
 
@@ -74,9 +76,7 @@ def stage_on(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory, **more: Any) 
     )
 
 
-@pytest.mark.parametrize(
-    "point", [pytest.param(point, marks=() if point == POINTS[1] else pytest.mark.long) for point in POINTS]
-)
+@pytest.mark.parametrize("point", POINTS)
 def test_the_next_try_takes_up_the_application_of_a_lost_worker(stage: Stage, yarn: Yarn, point: str) -> None:
     stage.begin()
     assert stage.run(FIRST) == "success"
@@ -103,7 +103,6 @@ def test_the_next_try_takes_up_the_application_of_a_lost_worker(stage: Stage, ya
     assert stage.returned(NEXT)["flows"]["daily"]["mode"] == "NO_OP"
 
 
-@pytest.mark.long
 def test_a_cleared_task_cancels_what_a_lost_worker_left_behind(stage: Stage, yarn: Yarn) -> None:
     stage.begin()
     assert stage.run(FIRST) == "success"
@@ -119,7 +118,6 @@ def test_a_cleared_task_cancels_what_a_lost_worker_left_behind(stage: Stage, yar
     assert [str(run.status) for run in stage.runs()] == ["succeeded", "lost", "succeeded"]
 
 
-@pytest.mark.long
 def test_a_task_that_is_told_to_end_cancels_its_application(stage: Stage, yarn: Yarn) -> None:
     stage.begin()
     assert stage.run(FIRST) == "success"

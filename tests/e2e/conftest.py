@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster import SparkCluster, running_cluster
+from tests.jvm import let_java_start_quickly
 from tests.postgres import postgres_server  # noqa: F401 (a fixture)
+
+let_java_start_quickly()
 
 
 @pytest.fixture(scope="session")

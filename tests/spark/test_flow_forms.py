@@ -110,6 +110,9 @@ FORMS = {
     "arguments": Arguments("", ""),
 }
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+# One of each kind: in a file of SQL, in a file of Python, as arguments.
+KINDS = ("CREATE FLOW", "Python, Column", "arguments")
+some_forms = pytest.mark.parametrize("form", [FORMS[kind] for kind in KINDS], ids=KINDS)
 
 
 @pytest.fixture
@@ -172,7 +175,7 @@ def test_windows_are_replaced_and_history_stays(city: Lake, form: Form) -> None:
     assert table() == history | {("2026-03-04", "south", 99.0)}
 
 
-@every_form
+@some_forms
 def test_a_new_column_fills_the_window_and_a_full_refresh_needs_permission(city: Lake, form: Form) -> None:
     columns = "fare DOUBLE, zone STRING, day DATE"
     city.make("daily", columns, [(1.0, "old", "2026-01-01"), (1.0, "gone", "2026-03-09")])
@@ -195,7 +198,7 @@ def test_a_new_column_fills_the_window_and_a_full_refresh_needs_permission(city:
     assert city.rows("daily") == window
 
 
-@every_form
+@some_forms
 def test_rows_without_a_key_fail_the_run_are_left_out_or_are_replaced_with_every_window(city: Lake, form: Form) -> None:
     city.add("rides", (None, 1, 1.0))
     columns = "day DATE, zone STRING, fare DOUBLE"
@@ -209,7 +212,7 @@ def test_rows_without_a_key_fail_the_run_are_left_out_or_are_replaced_with_every
     assert city.rows("daily") == [(None, "north", 1.0), *window]
 
 
-@pytest.mark.parametrize("name", ["CREATE FLOW", "Python, Column", "arguments"])
+@pytest.mark.parametrize("name", KINDS)
 def test_the_callers_time_zone_holds_for_flows_that_name_none(city: Lake, name: str) -> None:
     report = FORMS[name].run(city, time_zone="Pacific/Kiritimati")
     assert (report.time_zone, report.window) == ("Pacific/Kiritimati", "(`day` >= DATE '2026-03-04')")
