@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -15,9 +14,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.daemons import daemon
+
 HOST = "127.0.0.1"
 START_LIMIT = 120.0
-STOP_LIMIT = 20.0
 
 
 @dataclass(frozen=True)
@@ -56,25 +56,12 @@ def free_port() -> int:
         return port
 
 
-@contextlib.contextmanager
 def _process(
     name: str, arguments: list[str], environment: Mapping[str, str], logs: Path
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Run one Spark daemon in a process group of its own, and end exactly that group."""
+) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+    """One of Spark's daemons."""
     command = [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{name.split('-')[0]}", *arguments]
-    with (logs / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen(
-            command, env=dict(environment), stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
-        )
-    try:
-        yield process
-    finally:
-        for kill in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, kill)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(STOP_LIMIT)
-                break
+    return daemon(command, environment, logs / f"{name}.log")
 
 
 def _await_workers(cluster: SparkCluster, workers: int, processes: list[subprocess.Popen[bytes]]) -> None:

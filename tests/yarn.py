@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import signal
 import subprocess
 import time
 import urllib.request
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
-from tests.cluster import HOST, START_LIMIT, STOP_LIMIT, free_port, spark_home
+from tests.cluster import HOST, START_LIMIT, free_port, spark_home
+from tests.daemons import daemon
 from tools.fetch_jars import Wish, resolve
 
 DAEMONS = {
@@ -71,8 +71,14 @@ def running_yarn(folder: Path) -> Iterator[Yarn]:
         each.mkdir()
     write_configuration(yarn, folder)
     class_path = os.pathsep.join([str(yarn.configuration), f"{jars}/*", f"{spark_home()}/jars/*"])
+    environment = os.environ | {"HADOOP_CONF_DIR": str(yarn.configuration)}
     with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(daemon(name, main, class_path, yarn.logs)) for name, main in DAEMONS.items()]
+        processes = [
+            stack.enter_context(
+                daemon(["java", "-Xmx384m", "-cp", class_path, main], environment, yarn.logs / f"{name}.log")
+            )
+            for name, main in DAEMONS.items()
+        ]
         await_node(yarn, processes)
         yield yarn
 
@@ -122,29 +128,6 @@ def write_configuration(yarn: Yarn, folder: Path) -> None:
             setting = SubElement(root, "property")
             SubElement(setting, "name").text, SubElement(setting, "value").text = key, str(value)
         ElementTree(root).write(yarn.configuration / name)
-
-
-@contextlib.contextmanager
-def daemon(name: str, main: str, class_path: str, logs: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run one daemon in a process group of its own, and end that group."""
-    with (logs / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen(
-            ["java", "-Xmx384m", "-cp", class_path, main],
-            env=os.environ | {"HADOOP_CONF_DIR": class_path.split(os.pathsep)[0]},
-            stdout=log,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        for kill in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, kill)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(STOP_LIMIT)
-                break
 
 
 def await_node(yarn: Yarn, processes: list[subprocess.Popen[bytes]]) -> None:

@@ -106,6 +106,7 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         self._submitted: Submitted | None = None
         self._is_taken_up = False
         self._was_killed = False
+        self._keeps_state = False
         self._resumes = False
         self._ended_as: str | None = None
 
@@ -113,13 +114,13 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         """:raises RequestError: the task is to be deferred, and cannot be"""
         if not self.deferrable:
             return
-        if not (is_remote and self.outlives_worker):
+        if not (is_remote and self.durable and self._can_be_asked_for):
             raise RequestError(
                 "deferrable is True, but this application cannot go on without its worker.",
                 hint="It takes deploy mode 'cluster' and a way to ask for the application: yarn_track_via_rm_api=True "
                 "on YARN, track_driver_via_k8s_api=True on Kubernetes; and durable must not be False.",
             )
-        if self._store(context) is None:
+        if cast("Any", context).get("task_state_store") is None:
             raise RequestError(
                 "deferrable is True, but this Airflow keeps nothing for a task that it defers.",
                 hint="It takes Airflow 3.3.",
@@ -139,10 +140,19 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         self._logical_run, self._sent_to, self._submitted = logical_run, None, None
         self._is_taken_up = self._was_killed = False
         self._ended_as = None
+        self._keeps_state = cast("Any", context).get("task_state_store") is not None
         found = Submitted.from_json(store.get(self.external_id_key)) if (store := self._store(context)) else None
         if found is None:
             return None
-        status = super().get_job_status(found.job, context)
+        try:
+            status = super().get_job_status(found.job, context)
+        except Exception as error:  # whatever the cluster's client raises, also of what it has forgotten
+            if self._resumes:
+                raise  # this try's own application
+            # Whatever it does, without an exchange it gets no permission to commit.
+            self.log.warning("  nothing is known of application %s, of an earlier try: %s", found.job, error)
+            reopen_exchange(found.run_id, found.place).discard()
+            return None
         is_active = self.is_job_active(status)
         is_over = not (is_active or self.is_job_succeeded(status))
         # One that failed is no reason not to submit another, unless this try itself has waited for it.
@@ -162,8 +172,8 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
 
     @property
     def outlives_worker(self) -> bool:
-        """Whether a later try may take up the application of this one."""
-        return bool(self.durable) and self._can_be_asked_for
+        """Whether a later try may take up the application of this one; known from :meth:`take_up` on."""
+        return bool(self.durable) and self._can_be_asked_for and self._keeps_state
 
     def may_go_on(self, context: Context) -> bool:
         """Whether the application may still be running, and a later try take it up."""
@@ -249,7 +259,9 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
 
     @property
     def _can_be_asked_for(self) -> bool:
-        return bool(getattr(self, "_yarn_track_via_rm_api", False) or getattr(self, "_track_driver_via_k8s_api", False))
+        # The tracking came before an application could be taken up.
+        tracked = getattr(self, "_yarn_track_via_rm_api", False) or getattr(self, "_track_driver_via_k8s_api", False)
+        return bool(tracked) and hasattr(SparkSubmitOperator, "get_job_status")
 
     def _run_post_submit_commands(self) -> None:
         if self._hook is not None:

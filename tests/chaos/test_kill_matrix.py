@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.stage import Stage
+from tests.chaos.stage import Row, Stage
 
 FIRST, KILLED, NEXT = (f"2026-03-{day}T00:00:00+00:00" for day in ("09", "10", "11"))
 
@@ -45,15 +45,20 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     return Stage.create(tmp_path_factory.mktemp("chaos"))
 
 
+def changed_after_a_run(stage: Stage) -> list[Row]:
+    """Let the sources change after a run, and return what the target held then."""
+    stage.begin()
+    assert stage.run(FIRST) == "success"
+    stage.add((10, 5))
+    return stage.rows("daily")
+
+
 @pytest.mark.parametrize(
     ("who", "point", "action"),
     [pytest.param(*cell, marks=() if cell in IN_SUITE else pytest.mark.long, id="-".join(cell)) for cell in CELLS],
 )
 def test_a_run_that_is_killed_ends_right(stage: Stage, who: str, point: str, action: str) -> None:
-    stage.begin()
-    assert stage.run(FIRST) == "success"
-    stage.add((10, 5))
-    before, wanted = stage.rows("daily"), stage.wanted()
+    before, wanted = changed_after_a_run(stage), stage.wanted()
     assert before != wanted
 
     state = stage.run(
@@ -90,10 +95,7 @@ def test_a_run_that_is_killed_ends_right(stage: Stage, who: str, point: str, act
 
 @pytest.mark.long
 def test_a_task_that_is_told_to_end_while_it_holds_its_lease(stage: Stage) -> None:
-    stage.begin()
-    assert stage.run(FIRST) == "success"
-    stage.add((10, 5))
-    before = stage.rows("daily")
+    before = changed_after_a_run(stage)
 
     assert stage.run(KILLED, worker_fault="told_to_end") == "failed"
 
@@ -108,10 +110,7 @@ def test_a_task_that_is_told_to_end_while_it_holds_its_lease(stage: Stage) -> No
 
 @pytest.mark.long
 def test_a_table_whose_disk_takes_no_more(stage: Stage) -> None:
-    stage.begin()
-    assert stage.run(FIRST) == "success"
-    stage.add((10, 5))
-    before = stage.rows("daily")
+    before = changed_after_a_run(stage)
 
     assert stage.run(KILLED, driver_fault="disk_full") == "failed"
 

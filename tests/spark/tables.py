@@ -17,7 +17,9 @@ from airflow_provider_replacewhere.errors import ReplaceWhereError
 from airflow_provider_replacewhere.local import LocalSession
 from airflow_provider_replacewhere.planning.changes import parse_commit
 from airflow_provider_replacewhere.planning.report import RunReport
+from airflow_provider_replacewhere.spark.jvm import class_name, walk
 from airflow_provider_replacewhere.spark.log import commit_text
+from airflow_provider_replacewhere.spark.sources import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -156,3 +158,13 @@ def _literal(value: Any) -> str:
     if isinstance(value, str):
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def sources_of(frame: DataFrame) -> list[Source]:
+    """The Delta folders that a query reads, each at its first version and by the folder's name."""
+    found = []
+    for node in walk(frame._jdf.queryExecution().analyzed()):
+        if class_name(node) == "LogicalRelation":
+            path = str(node.relation().location().path().toString())
+            found.append(Source(Path(path).name, 0, path, "id"))
+    return found

@@ -165,15 +165,17 @@ def test_predicates_as_text_are_for_dags_that_allow_them(
     assert not spark_submit.calls
 
 
+PLANNED = report(
+    "{run_id}/daily",
+    target="daily",
+    dry_run=True,
+    coverage=None,
+    planning_information={"chunks": ["(`d` = DATE '2026-03-01')", "(`d` = DATE '2026-03-02')"]},
+)
+
+
 def test_a_plan_says_what_it_would_do_as_text(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
-    planned = report(
-        "{run_id}/daily",
-        target="daily",
-        dry_run=True,
-        coverage=None,
-        planning_information={"chunks": ["(`d` = DATE '2026-03-01')", "(`d` = DATE '2026-03-02')"]},
-    )
-    spark_submit.answer(planned)
+    spark_submit.answer(PLANNED)
     task = f'BackfillOperator(task_id="t", dry_run=True, column="d", start="2026-03-01", end="2026-03-03", {NIGHTLY})'
     value = dags.run(task).values["t"]
     assert value["plan"].splitlines()[0] == "daily: would have replaced its window (FULL_RECOMPUTE)"
@@ -181,14 +183,7 @@ def test_a_plan_says_what_it_would_do_as_text(dags: DagFolder, spark_submit: Spa
 
 
 def test_each_chunk_of_a_plan_can_be_a_task(dags: DagFolder, spark_submit: SparkSubmitStandIn) -> None:
-    planned = report(
-        "{run_id}/daily",
-        target="daily",
-        dry_run=True,
-        coverage=None,
-        planning_information={"chunks": ["(`d` = DATE '2026-03-01')", "(`d` = DATE '2026-03-02')"]},
-    )
-    spark_submit.answer(planned)
+    spark_submit.answer(PLANNED)
     tasks = f"""
 from airflow_provider_replacewhere.dags.listing import ListChunks
 shared = dict(column="d", start="2026-03-01", end="2026-03-03", chunk="day", {NIGHTLY})

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_replacewhere.planning.lineage import Arrival
-from airflow_provider_replacewhere.spark.jvm import class_name, walk
 from airflow_provider_replacewhere.spark.lineage import Answer, ask
-from airflow_provider_replacewhere.spark.sources import Source
+from tests.spark.tables import sources_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 TABLES = {
     "rides": "SELECT 1 AS id, DATE'2026-03-01' AS day, TIMESTAMP'2026-03-01 12:00:00' AS at, 1 AS station, 2.5 AS fare",
@@ -32,18 +31,9 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return root
 
 
-def sources(frame: DataFrame) -> list[Source]:
-    found = []
-    for node in walk(frame._jdf.queryExecution().analyzed()):
-        if class_name(node) == "LogicalRelation":
-            path = str(node.relation().location().path().toString())
-            found.append(Source(Path(path).name, 0, path, "id"))
-    return found
-
-
 def asked(spark: SparkSession, query: str, *columns: str) -> Answer:
     frame = spark.sql(query)
-    return ask(frame, columns or frame.columns, sources(frame))
+    return ask(frame, columns or frame.columns, sources_of(frame))
 
 
 def shown(arrival: Arrival) -> str:
@@ -142,7 +132,7 @@ def test_what_the_query_reads_and_which_rows(spark: SparkSession, tables: Path) 
 
 def test_a_read_that_nobody_found_leaves_nothing_known(spark: SparkSession, tables: Path) -> None:
     frame = spark.sql(REACHED["join"][0])
-    assert ask(frame, ["day"], [source for source in sources(frame) if source.name == "rides"]) == {}
+    assert ask(frame, ["day"], [source for source in sources_of(frame) if source.name == "rides"]) == {}
 
 
 def test_every_column_is_tried(spark: SparkSession, tables: Path) -> None:
@@ -164,6 +154,6 @@ def test_a_name_that_needs_quotes_is_read_back(spark: SparkSession, tmp_path: Pa
         "delta.columnMapping.mode", "name"
     ).save(path)
     frame = spark.read.format("delta").option("versionAsOf", "0").load(path).where("`a.b``c` > 0")
-    answer = ask(frame, ["the day"], sources(frame))
+    answer = ask(frame, ["the day"], sources_of(frame))
     assert answer["odd"]["the day"][0].value == "`the day`"
     assert "(`a.b``c` > 0)" in answer["odd"]["the day"][0].where

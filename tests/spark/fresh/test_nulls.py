@@ -12,9 +12,7 @@ from airflow_provider_replacewhere.errors import NullKeyError
 from airflow_provider_replacewhere.planning.nulls import NEVER, Formula, holds
 from airflow_provider_replacewhere.spark import checks, nulls
 from airflow_provider_replacewhere.spark import run as run_module
-from airflow_provider_replacewhere.spark.jvm import class_name, walk
-from airflow_provider_replacewhere.spark.sources import Source
-from tests.spark.tables import Lake, flow, untouched
+from tests.spark.tables import Lake, flow, sources_of, untouched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,15 +42,6 @@ def tables(spark: SparkSession, folder: Path) -> Iterator[None]:
         spark.catalog.dropTempView(name)
 
 
-def sources(frame: DataFrame) -> list[Source]:
-    found = []
-    for node in walk(frame._jdf.queryExecution().analyzed()):
-        if class_name(node) == "LogicalRelation":
-            path = str(node.relation().location().path().toString())
-            found.append(Source(Path(path).name, 0, path, "id"))
-    return found
-
-
 def in_words(formula: Formula) -> str:
     for word, joint in (("all", " and "), ("any", " or ")):
         if word in formula:
@@ -67,6 +56,7 @@ SHAPES = {
     "a day of instants": ("SELECT CAST(at AS DATE) AS day, count(*) FROM rides GROUP BY 1", "rides.at"),
     "the first of the month": ("SELECT trunc(day, 'MM') AS day FROM rides", "()"),  # NULL where the format is none
     "a text that may be no day": ("SELECT try_to_date(text) AS day FROM rides", "()"),
+    "of two": ("SELECT make_date(fare, station, 1) AS day FROM rides", "(rides.fare and rides.station)"),
     "made up": ("SELECT coalesce(day, DATE'2026-03-01') AS day FROM rides", "always"),
     "filtered": ("SELECT day FROM rides WHERE day IS NOT NULL", "always"),
     "of one side of a join": ("SELECT r.day FROM rides r JOIN stations s ON s.id = r.station", "rides.day"),
@@ -89,13 +79,13 @@ SHAPES = {
 def test_what_rules_them_out(spark: SparkSession, tables: None, query: str, wanted: str) -> None:
     frame = spark.sql(query)
     key = frame.columns[0]
-    assert in_words(nulls.ask(frame, [key], sources(frame))) == ("()" if wanted in ("()", "always") else wanted)
-    assert (nulls.ask(frame, [key], sources(frame)) == NEVER) is (wanted == "()")
+    assert in_words(nulls.ask(frame, [key], sources_of(frame))) == ("()" if wanted in ("()", "always") else wanted)
+    assert (nulls.ask(frame, [key], sources_of(frame)) == NEVER) is (wanted == "()")
 
 
 def test_of_two_keys_neither_may_be_null(spark: SparkSession, tables: None) -> None:
     frame = spark.sql("SELECT day, zone, fare FROM rides")
-    formula = nulls.ask(frame, ["day", "zone"], sources(frame))
+    formula = nulls.ask(frame, ["day", "zone"], sources_of(frame))
     assert in_words(formula) == "(rides.day and rides.zone)"
     assert not holds(formula, lambda _, column: column == "day")
     assert holds(formula, lambda *_: True)
@@ -222,3 +212,14 @@ def test_a_null_in_what_is_joined_matters(lake: Lake, looks: list[str]) -> None:
     lake.sql("UPDATE {stations} SET opened = NULL WHERE id = 1")
     with untouched(lake, "daily", by=NullKeyError, match="1 row with NULL in day"):
         lake.run(flow(BY_STATION))
+
+
+def test_a_column_that_may_be_null_from_now_on_is_asked_about_again(lake: Lake, spark: SparkSession) -> None:
+    lake.sql("CREATE TABLE {rides} (y INT, m INT NOT NULL, fare INT) USING DELTA")
+    lake.sql("INSERT INTO {rides} VALUES (2026, 3, 1)")
+    query = "SELECT make_date(y, m, 9) AS day, sum(fare) AS fare FROM rides GROUP BY 1"
+    lake.run(flow(query))
+    lake.sql("ALTER TABLE {rides} ALTER COLUMN m DROP NOT NULL")
+    lake.sql("INSERT INTO {rides} VALUES (2026, NULL, 1)")
+    with untouched(lake, "daily", by=NullKeyError, match="1 row with NULL in day"):
+        lake.run(flow(query))

@@ -303,6 +303,33 @@ def test_a_run_takes_its_lease_up_again_and_the_process_that_had_it_is_refused(
 # -- those who wait ---------------------------------------------------------------------------------------------------
 
 
+def test_the_lease_of_a_run_is_resumed_as_it_was_under_a_new_number(store: HistoryStore, clock: Clock) -> None:
+    lease = granted(store.acquire([claim("a", numbers(0, 10), identity=TASK)], seconds=30))
+    clock.sleep(100)  # expired, and nobody wanted it
+    resumed = store.resume(TARGET.upper(), "a", seconds=60)
+    assert resumed is not None
+    assert (resumed.region, resumed.identity, resumed.state) == (lease.region, TASK, LeaseState.HELD)
+    assert resumed.fence > lease.fence
+    assert resumed.lasts_seconds == 60
+    with pytest.raises(LeaseLostError):
+        store.permit(lease)
+    permitted = store.permit(resumed)
+    again = store.resume(TARGET, "a")
+    assert again is not None
+    assert (again.state, again.expires_at) == (LeaseState.COMMITTING, permitted.expires_at)
+
+
+def test_a_lease_that_is_gone_is_not_resumed(store: HistoryStore, clock: Clock) -> None:
+    assert store.resume(TARGET, "a") is None
+    granted(store.acquire([claim("a", numbers(0, 10))], seconds=30))
+    clock.sleep(100)
+    other = granted(store.acquire([claim("b", numbers(5, 15))], seconds=30))
+    assert store.resume(TARGET, "a") is None
+    store.release(other)
+    assert store.resume(TARGET, "a") is None
+    assert store.leases(waiting=True) == []
+
+
 def test_a_later_try_of_a_task_takes_the_lease_of_the_earlier_one(store: HistoryStore) -> None:
     first, second = (Identity("dag", "run", "task", -1, number) for number in (1, 2))
     left = granted(store.acquire([claim("first", identity=first)]))

@@ -15,17 +15,20 @@ import pytest
 from airflow_provider_replacewhere import operators
 from airflow_provider_replacewhere.errors import LeaseLostError
 from airflow_provider_replacewhere.history.keeping import LedgerLeases
+from airflow_provider_replacewhere.history.leases import Claim
 from airflow_provider_replacewhere.history.store import HistoryStore
 from airflow_provider_replacewhere.operators.answering import Stop, Waits, answering
 from airflow_provider_replacewhere.operators.cluster import Cluster
-from airflow_provider_replacewhere.operators.exchange import open_exchange
+from airflow_provider_replacewhere.operators.exchange import Exchange, open_exchange
 from airflow_provider_replacewhere.planning.questions import SIGN
 from airflow_provider_replacewhere.planning.request import Identity
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
 from tests.driver import WEEK, Driver
+from tests.leases import granted
 
 LOCAL = Cluster("local[2]", "client")
 NEXT = parse_predicate("day >= DATE'2026-03-08'", {"day": "date"})
+TASK = Identity("dag", "run", "task", -1, 1)
 BACKWARDS = {"type": "int", "ranges": [[5, 1]], "null": False}
 
 
@@ -208,3 +211,66 @@ def test_a_question_with_a_broken_part_takes_nothing_and_the_next_is_answered(
         assert answer["error"]["type"] in ("RequestError", "PredicateError")
         assert store.leases() == []
         assert driver.ask("take") == {}
+
+
+# -- in place of a worker that was lost --------------------------------------------------------------------------------
+
+
+@contextmanager
+def successor(store: HistoryStore, driver: Driver, exchange: Exchange) -> Iterator[None]:
+    stop = Stop()
+    leases = LedgerLeases(store, Identity("dag", "run", "task", -1, 2), sleep=stop.sleep)
+    with answering(exchange, leases, stop, poll_seconds=0.01, taken_up=True):
+        yield
+
+
+@pytest.fixture
+def left_behind(store: HistoryStore) -> Iterator[tuple[Driver, Exchange]]:
+    """A driver whose worker has given it a lease and was lost; nobody has heard of the lease in time."""
+    exchange = open_exchange("app", LOCAL, None)
+    driver = Driver(exchange)
+    question = {"verb": "take", "target": "daily", "flow": "daily", "run_id": "app/daily", "region": WEEK.to_json()}
+    number = driver.write(json.dumps(question))
+    (driver.folder / f"answer-{number}.json").write_text("{}")
+    claim = Claim(target="daily", flow="daily", run_id="app/daily", region=WEEK, identity=TASK)
+    store.acquire([claim], seconds=0)
+    yield driver, exchange
+    exchange.discard()
+
+
+def test_the_next_worker_keeps_the_lease_and_answers_what_is_open(
+    store: HistoryStore, left_behind: tuple[Driver, Exchange]
+) -> None:
+    driver, _ = left_behind
+    with successor(store, *left_behind):
+        assert driver.ask("permit") == {}
+        (lease,) = store.leases()
+        assert (str(lease.state), lease.region, lease.run_id) == ("committing", WEEK, "app/daily")
+        assert driver.ask("release") == {}
+        assert store.leases() == []
+        assert driver.ask("take", NEXT, "app/other") == {}
+    assert store.leases() == []
+
+
+def test_a_lease_that_others_had_meanwhile_is_not_taken_again(
+    store: HistoryStore, left_behind: tuple[Driver, Exchange]
+) -> None:
+    other = Claim(target="daily", flow="daily", run_id="other/daily", region=WEEK, identity=TASK)
+    store.release(granted(store.acquire([other], seconds=60)))  # it may have written, and the region is free again
+    driver, _ = left_behind
+    with successor(store, *left_behind):
+        answer = driver.ask("permit")
+        assert answer is not None
+        assert answer["error"]["type"] == "LeaseLostError"
+        assert store.leases() == []
+
+
+def test_a_question_that_the_lost_worker_did_not_answer_is_answered(store: HistoryStore) -> None:
+    exchange = open_exchange("app", LOCAL, None)
+    driver = Driver(exchange)
+    question = {"verb": "take", "target": "daily", "flow": "daily", "run_id": "app/daily", "region": WEEK.to_json()}
+    number = driver.write(json.dumps(question))
+    with successor(store, driver, exchange):
+        assert driver.answer(number) == {}
+        assert driver.ask("permit") == {}
+    exchange.discard()
