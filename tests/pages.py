@@ -126,7 +126,7 @@ def _daily_rides() -> Iterator[RunReport]:
         today = date(2026, 3, 1) + timedelta(days=number)
         window = region(today - timedelta(days=7), None)
         is_quiet = number % 5 == 0
-        changes = (
+        changes: dict[str, Any] = (
             {"mode": Mode.NO_OP, "reasons": (), "replaced": None, "seconds": 0.4, **dict.fromkeys(COUNTS)}
             if is_quiet
             else {}

@@ -131,12 +131,15 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
                 hint="Leave it out: with a keytab in the Spark connection, Kerberos is used without.",
             )
 
-    def take_up(self, context: Context, logical_run: str) -> tuple[Exchange, RunRequest] | None:
+    def take_up(self, context: Context, wanted: RunRequest) -> tuple[Exchange, RunRequest] | None:
         """The application that an earlier try of this run has submitted, if its outcome is still to be had.
 
-        One that still runs and was submitted for a run that was cleared, or that nobody can answer any more, is
-        cancelled.
+        One that still runs and was submitted for a run that was cleared, or was asked something else, or that nobody
+        can answer any more, is cancelled.
+
+        :param wanted: what is asked now: the flow's file or the params may be others than when it was submitted
         """
+        logical_run = wanted.logical_run or wanted.run_id
         self._logical_run, self._sent_to, self._submitted = logical_run, None, None
         self._is_taken_up = self._was_killed = False
         self._ended_as = None
@@ -158,7 +161,7 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         # One that failed is no reason not to submit another, unless this try itself has waited for it.
         if found.logical_run == logical_run and (self._resumes or not is_over):
             taken = found.taken_up()
-            if taken is not None:
+            if taken is not None and (self._resumes or taken[1].asks_the_same(wanted)):
                 whom = "this" if self._resumes else "an earlier"
                 self.log.info("  going on with application %s, which %s try has submitted: %s", found.job, whom, status)
                 self._submitted, self._sent_to, self._is_taken_up = found, taken[0], True

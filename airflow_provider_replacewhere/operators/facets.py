@@ -62,7 +62,7 @@ class ReplaceWhereOutputFacet(OutputDatasetFacet):
         return f"{SCHEMA}:output"
 
 
-def facets(teller: Teller | None) -> OperatorLineage:
+def facets(teller: Teller | None) -> OperatorLineage[Any, Any]:
     """What a task's application read and wrote.
 
     :param teller: who knows; None, or one who knows of no outcome: nothing can be told

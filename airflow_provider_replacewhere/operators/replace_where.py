@@ -237,9 +237,10 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         asked = self._read_asked(definition, context)
         check_asked(asked, definition)
         hook = PredicateHistoryHook(self.history_conn_id)
-        with self._exchange(context, cluster) as (exchange, running):
-            ledger = Ledger(hook, running.identity if running else identity_of(context))
-            request = running or self._request(context, exchange, definition, asked, ledger)
+        wanted = self._wanted(context, definition, asked)
+        with self._exchange(context, cluster, wanted) as (exchange, running):
+            ledger = Ledger(hook, running.identity if running else wanted.identity)
+            request = running or self._request(wanted, exchange, definition, ledger)
             self._say(summary.request_lines(request, cluster.master))
             teller.begin(request, definition.selected(request.select))
             with ledger.running(request, definition, taken_up=running is not None):
@@ -295,10 +296,12 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         )
 
     @contextmanager
-    def _exchange(self, context: Context, cluster: Cluster) -> Iterator[tuple[Exchange, RunRequest | None]]:
+    def _exchange(
+        self, context: Context, cluster: Cluster, wanted: RunRequest
+    ) -> Iterator[tuple[Exchange, RunRequest | None]]:
         """The exchange with this try's application, and what it was asked where an earlier try has submitted it."""
-        taken = self.take_up(context, logical_run_of(context))
-        exchange, running = taken or (open_exchange(uuid4().hex, cluster, self.exchange), None)
+        taken = self.take_up(context, wanted)
+        exchange, running = taken or (open_exchange(wanted.run_id, cluster, self.exchange), None)
         try:
             yield exchange, running
         finally:
@@ -307,12 +310,10 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             else:
                 exchange.discard()
 
-    def _request(
-        self, context: Context, exchange: Exchange, definition: Definition, asked: Asked, ledger: Ledger
-    ) -> RunRequest:
-        known = ledger.slice(definition)
+    def _wanted(self, context: Context, definition: Definition, asked: Asked) -> RunRequest:
+        """What this task asks for, before anything is known of the tables and of earlier runs."""
         return RunRequest(
-            run_id=exchange.run_id,
+            run_id=uuid4().hex,
             as_of=instant_given(self.as_of, self.time_zone) if self.as_of else instant_of_run(context),
             documents=definition.documents,
             arguments=definition.arguments,
@@ -326,26 +327,32 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             root=self.root,
             allow_missing_columns=self.allow_missing_columns,
             skip_unchanged=self.skip_unchanged,
-            previous=known.previous,
-            coverage=known.coverage,
-            report_uri=exchange.report_uri,
-            identity=ledger.identity,
+            identity=identity_of(context),
             dry_run=asked.dry_run,
             only_stale=asked.only_stale,
             fingerprint=self._fingerprint(definition),
             logical_run=logical_run_of(context),
-            earlier=ledger.earlier(definition),
             undo=asked.undo,
             chunking=asked.chunking,
             chunk=asked.chunk,
-            questions_uri=exchange.questions_uri,
-            silence_seconds=self._silence_seconds(),
             limits=Limits(
                 max_deleted_rows=self.max_deleted_rows,
                 max_deleted_fraction=self.max_deleted_fraction,
                 max_window_days=self.max_window_days,
                 on_empty=self.on_empty,
             ),
+        )
+
+    def _request(self, wanted: RunRequest, exchange: Exchange, definition: Definition, ledger: Ledger) -> RunRequest:
+        known = ledger.slice(definition)
+        return replace(
+            wanted,
+            previous=known.previous,
+            coverage=known.coverage,
+            earlier=ledger.earlier(definition),
+            report_uri=exchange.report_uri,
+            questions_uri=exchange.questions_uri,
+            silence_seconds=self._silence_seconds(),
         )
 
     def _silence_seconds(self) -> float:

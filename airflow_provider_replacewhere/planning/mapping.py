@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TypeAlias, cast
 
 from airflow_provider_replacewhere.errors import PredicateError
@@ -43,20 +43,22 @@ def rows_changed(commits: Iterable[LogCommit], layout: Layout, columns: Mapping[
         if region is None:
             region = Region.everything()
         if commit.replaced_by_us is not None:
-            region = region.intersect(_bound(commit.replaced_by_us, columns, time_zone))
+            region = region.intersect(_bound(commit.replaced_by_us, tuple(columns.items()), time_zone))
         changed = changed.union(region)
     return changed
 
 
 def meets(where: Iterable[str], columns: Mapping[str, str], time_zone: str) -> Region:
     """A region that holds every row which meets all of some conditions."""
-    return reduce(Region.intersect, (_bound(sql, columns, time_zone) for sql in where), Region.everything())
+    typed = tuple(columns.items())
+    return reduce(Region.intersect, (_bound(sql, typed, time_zone) for sql in where), Region.everything())
 
 
-def _bound(sql: str, columns: Mapping[str, str], time_zone: str) -> Region:
+@lru_cache(maxsize=128)
+def _bound(sql: str, columns: tuple[tuple[str, str], ...], time_zone: str) -> Region:
     """An exact region around the rows for which a condition is TRUE; all rows where it is not understood."""
     try:
-        found = parse_predicate(sql, columns, time_zone)
+        found = parse_predicate(sql, dict(columns), time_zone)
     except PredicateError:
         return Region.everything()
     return found if found.is_exact else found.hull(MOST_TESTS)

@@ -155,6 +155,15 @@ class RunRequest:
         parts = (self.logical_run or self.run_id, flow, window, definition_hash)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
+    def asks_the_same(self, other: RunRequest) -> bool:
+        """Whether both are to do the same, whatever was known when they were made and wherever they are answered."""
+        return self._asked() == other._asked()
+
+    def _asked(self) -> str:
+        known: dict[str, Any] = {"previous": {}, "coverage": {}, "earlier": (), "identity": Identity()}
+        places: dict[str, Any] = {"run_id": "", "report_uri": None, "questions_uri": None, "silence_seconds": 0.0}
+        return replace(self, **known, **places).to_json()
+
     def to_json(self) -> str:
         """The request as a JSON document with a version."""
         value = asdict(replace(self, previous={}, coverage={}, earlier=(), undo=None))

@@ -101,9 +101,15 @@ def _region(box: Box) -> Region:
 
 
 def _union(boxes: Iterable[Box]) -> Region:
-    region = Region.empty()
+    region, lone = Region.empty(), dict[Path, list[Values]]()
     for box in boxes:
-        region = region.union(_region(box))
+        if len(box.sides) == 1:
+            (path, values) = box.sides[0]
+            lone.setdefault(path, []).append(values)
+        else:
+            region = region.union(_region(box))
+    for path, sets in lone.items():
+        region = region.union(Region.of(path, _joined(sets)))
     return region
 
 

@@ -232,22 +232,26 @@ class _Mapping:
 
         :param others: whether columns that are no keys may narrow it too
         """
-        rows = rows_changed(self.commits, self.layout, self.types, self.time_zone)
         stale = self.question.window
         for column in self.keys:
-            stale = stale.intersect(self.region_of(column, self._bounds(rows, column)))
+            stale = stale.intersect(self.region_of(column, self._bounds(column)))
         for column in self.others if others else ():
             if not self._is_worth_another(stale):
                 break
-            values = self._bounds(rows, column)
+            values = self._bounds(column)
             if _number_of(values) <= MOST_OTHER_VALUES:
                 stale = stale.intersect(self.region_of(column, values))
         return stale
 
-    def _bounds(self, rows: Region, column: Column) -> Values:
+    @cached_property
+    def _rows(self) -> Region:
+        """A region of the source that holds every row which changed."""
+        return rows_changed(self.commits, self.layout, self.types, self.time_zone)
+
+    def _bounds(self, column: Column) -> Values:
         found = Values.nothing(column.domain)
         for arrival in self.arrivals[column.name]:
-            values = None if arrival.partner is not None else self._values_from(rows, arrival, column)
+            values = None if arrival.partner is not None else self._values_from(self._rows, arrival, column)
             if values is None:
                 return column.within
             found = found.union(values)

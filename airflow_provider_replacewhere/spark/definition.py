@@ -9,22 +9,14 @@ import re
 import sys
 import sysconfig
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from airflow_provider_replacewhere.spark.jvm import (
-    class_name,
-    expressions,
-    option,
-    scala_object,
-    seq,
-    subexpressions,
-    walk,
-)
+from airflow_provider_replacewhere.spark.jvm import Part, analysed, option, parts, scala_object, seq
 from airflow_provider_replacewhere.spark.session import TIME_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -80,14 +72,16 @@ def definition_hash(
     session = frame.sparkSession
     # The bodies of SQL functions in place of their calls, which hide what they do; the stopped clock is made of them.
     inline = scala_object(session, "org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode")
-    plan = inline.apply(frame._jdf.queryExecution().analyzed())
-    functions = _python_functions(plan)
-    parts = [
+    whole = frame._jdf.queryExecution().analyzed()
+    plan = inline.apply(whole)
+    found = analysed(frame) if plan.fastEquals(whole) else parts(plan)
+    functions = _python_functions(found)
+    told = [
         _numbered_anew(plan.canonicalized().toString()),
         # A plan's text writes 'a,b' and 'a', 'b' alike.
-        *(str(e.sql()) for e in expressions(plan) if class_name(e) == "Literal"),
-        *(_leaf(node, session) for node in walk(plan) if not seq(node.children())),
-        *_unseen_code(plan),
+        *(str(part.node.sql()) for part in found if part.is_expression and part.kind == "Literal"),
+        *(_leaf(part, session) for part in found if not part.is_expression and not part.has_children),
+        *_unseen_code(found),
         frame.schema.json(),
         *_meaning(session, settings),
         *expectations,
@@ -95,7 +89,7 @@ def definition_hash(
         *(python_files if functions else ()),
         *(_helper_sources() if functions else ()),
     ]
-    return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+    return hashlib.sha256("\0".join(f"{len(text)}:{text}" for text in told).encode()).hexdigest()
 
 
 def unwatched(frame: DataFrame) -> tuple[str, ...]:
@@ -105,21 +99,20 @@ def unwatched(frame: DataFrame) -> tuple[str, ...]:
     the plan: a text does not tell Spark's functions from those of a catalog.
     """
     found: dict[str, None] = {}
-    for node in walk(frame._jdf.queryExecution().analyzed()):
-        for part in (node, *(e for root in seq(node.expressions()) for e in subexpressions(root))):
-            if (reason := _unwatched_by(part, class_name(part))) is not None:
-                found.setdefault(reason)
+    for part in analysed(frame):
+        if (reason := _unwatched_by(part)) is not None:
+            found.setdefault(reason)
     return tuple(found)
 
 
-def _unwatched_by(part: Any, kind: str) -> str | None:
-    if kind in ("SQLScalarFunction", "SQLFunctionNode"):
-        return _sql_function(part.function().name())
-    if _CODE_OF_JARS.match(kind):
+def _unwatched_by(part: Part) -> str | None:
+    if part.kind in ("SQLScalarFunction", "SQLFunctionNode"):
+        return _sql_function(part.node.function().name())
+    if _CODE_OF_JARS.match(part.kind):
         return "calls code of a jar"
-    if _PYTHON.search(kind):
+    if _PYTHON.search(part.kind):
         return "calls Python functions"
-    if kind == "LocalRelation" and part.data().size() > MOST_INLINE_ROWS:
+    if part.kind == "LocalRelation" and part.node.data().size() > MOST_INLINE_ROWS:
         return f"holds more than {MOST_INLINE_ROWS} rows itself"
     return None
 
@@ -152,24 +145,19 @@ def _numbered_anew(text: str) -> str:
     return re.sub(_IDS, anew, text)
 
 
-def _unseen_code(plan: Any) -> list[str]:
+def _unseen_code(plan: Iterable[Part]) -> list[str]:
     """Something new each time for a plan that calls functions of jars: no plan shows when their code changes."""
-    return [uuid.uuid4().hex] if any(map(_CODE_OF_JARS.match, _class_names(plan))) else []
+    return [uuid.uuid4().hex] if any(part.is_expression and _CODE_OF_JARS.match(part.kind) for part in plan) else []
 
 
-def _class_names(plan: Any) -> Iterator[str]:
-    return map(class_name, expressions(plan))
-
-
-def _python_functions(plan: Any) -> list[str]:
+def _python_functions(plan: Iterable[Part]) -> list[str]:
     """The Python functions that a plan calls, each as a text that changes when its code does."""
     found = []
-    for node in walk(plan):
-        for part in (node, *(e for root in seq(node.expressions()) for e in subexpressions(root))):
-            if _PYTHON.search(class_name(part)):
-                has_function = any(method.getName() == "func" for method in part.getClass().getMethods())
-                # A Scala sequence's hash is made of its bytes: the pickled function.
-                found.append(f"{class_name(part)}:{part.func().command().hashCode() if has_function else ''}")
+    for node, kind, *_ in plan:
+        if _PYTHON.search(kind):
+            has_function = any(method.getName() == "func" for method in node.getClass().getMethods())
+            # A Scala sequence's hash is made of its bytes: the pickled function.
+            found.append(f"{kind}:{node.func().command().hashCode() if has_function else ''}")
     return found
 
 
@@ -192,13 +180,14 @@ def _helper_sources() -> list[str]:
     return sources
 
 
-def _leaf(node: Any, session: SparkSession) -> str:
+def _leaf(leaf: Part, session: SparkSession) -> str:
     """A source and its columns: in a canonical plan columns have no names and a Delta folder has none either."""
+    node = leaf.node
     columns = ",".join(f"{a.name()}:{a.dataType().sql()}" for a in seq(node.output()))
-    if class_name(node) == "LocalRelation":
+    if leaf.kind == "LocalRelation":
         return f"{columns}:{_inline_rows(node, session)}"
-    if class_name(node) != "LogicalRelation":
-        return f"{class_name(node)}({columns})"
+    if leaf.kind != "LogicalRelation":
+        return f"{leaf.kind}({columns})"
     table = option(node.catalogTable())
     relation = node.relation()
     has_location = any(method.getName() == "location" for method in relation.getClass().getMethods())

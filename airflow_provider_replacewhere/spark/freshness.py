@@ -9,7 +9,7 @@ from airflow_provider_replacewhere.planning.changes import LogCommit
 from airflow_provider_replacewhere.planning.coverage import Coverage, Pin
 from airflow_provider_replacewhere.planning.decide import Reason, SourceChange
 from airflow_provider_replacewhere.predicates.region import Region
-from airflow_provider_replacewhere.spark.jvm import class_name, expressions, walk
+from airflow_provider_replacewhere.spark.jvm import Part, analysed
 from airflow_provider_replacewhere.spark.landed import touched_in
 from airflow_provider_replacewhere.spark.log import read_commits
 from airflow_provider_replacewhere.spark.skipping import scanned
@@ -41,15 +41,16 @@ def is_deterministic(query: DataFrame) -> bool:
 
     A LIMIT or a sample takes any rows, ``_metadata`` tells of files, and the user's name depends on who asks.
     """
-    plan = query._jdf.queryExecution().analyzed()
-    if any(class_name(node) in ANY_ROWS for node in walk(plan)):
+    found = analysed(query)
+    if any(part.kind in ANY_ROWS for part in found if not part.is_expression):
         return False
-    return all(e.deterministic() and not _asks_outside(e) for e in expressions(plan))
+    return all(part.node.deterministic() and not _asks_outside(part) for part in found if part.is_expression)
 
 
-def _asks_outside(expression: Any) -> bool:
-    kind = class_name(expression)
-    return kind in OUTSIDE or (kind == "AttributeReference" and str(expression.name()).lower() == "_metadata")
+def _asks_outside(expression: Part) -> bool:
+    if expression.kind == "AttributeReference":
+        return str(expression.node.name()).lower() == "_metadata"
+    return expression.kind in OUTSIDE
 
 
 def source_commits(

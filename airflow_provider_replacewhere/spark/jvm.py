@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def seq(scala_seq: Any) -> list[Any]:
@@ -44,23 +45,61 @@ def class_name(node: Any) -> str:
 
 def walk(plan: Any) -> Iterator[Any]:
     """All nodes of a logical plan, those inside subqueries and views too, parents first."""
-    yield plan
-    for child in (*seq(plan.children()), *seq(plan.subqueries())):
-        yield from walk(child)
+    for node, _ in _with_children(plan):
+        yield node
 
 
-def expressions(plan: Any) -> Iterator[Any]:
-    """All expressions of a logical plan, at every depth."""
-    for node in walk(plan):
-        for expression in seq(node.expressions()):
-            yield from subexpressions(expression)
+def _with_children(plan: Any) -> Iterator[tuple[Any, list[Any]]]:
+    children = seq(plan.children())
+    yield plan, children
+    for child in (*children, *seq(plan.subqueries())):
+        yield from _with_children(child)
+
+
+class Part(NamedTuple):
+    """A node of a logical plan, or an expression in one."""
+
+    node: Any
+    kind: str
+    """Its simple class name."""
+    is_expression: bool
+    has_children: bool
+
+
+_analysed: WeakKeyDictionary[DataFrame, tuple[Part, ...]] = WeakKeyDictionary()
+
+
+def analysed(frame: DataFrame) -> tuple[Part, ...]:
+    """All parts of a query's analysed plan.
+
+    A run asks several things of the same plan, and each step through it is a call into the JVM: they are taken once.
+    """
+    if frame not in _analysed:
+        _analysed[frame] = parts(frame._jdf.queryExecution().analyzed())
+    return _analysed[frame]
+
+
+def parts(plan: Any) -> tuple[Part, ...]:
+    """All of a logical plan, a node followed by its expressions at every depth."""
+    found = []
+    for node, children in _with_children(plan):
+        found.append(Part(node, class_name(node), False, bool(children)))
+        for root in seq(node.expressions()):
+            found += [Part(e, class_name(e), True, bool(below)) for e, below in _with_subexpressions(root)]
+    return tuple(found)
 
 
 def subexpressions(expression: Any) -> Iterator[Any]:
     """An expression and all below it, parents first."""
-    yield expression
-    for child in seq(expression.children()):
-        yield from subexpressions(child)
+    for part, _ in _with_subexpressions(expression):
+        yield part
+
+
+def _with_subexpressions(expression: Any) -> Iterator[tuple[Any, list[Any]]]:
+    children = seq(expression.children())
+    yield expression, children
+    for child in children:
+        yield from _with_subexpressions(child)
 
 
 def parse_plan(session: SparkSession, query: str) -> Any:

@@ -217,18 +217,20 @@ def _query(setting: Setting, flow: Flow, sources: Sources, clock: Clock) -> Data
         frame = sources.sql(flow.query)
     # Views and functions may have set what they liked.
     make_safe(sources.session, clock)
-    refuse_running_clocks(frame._jdf.queryExecution().analyzed(), f"The query of {flow.name}")
+    refuse_running_clocks(frame, f"The query of {flow.name}")
     return frame
 
 
 def _with_expectations(query: DataFrame, flow: Flow) -> DataFrame:
     """The query with the conditions of its expectations: they decide too which rows there are."""
+    if not flow.table.expectations:
+        return query
     conditions = [f"({e.condition}) AS `{EXPECTATION}{i}`" for i, e in enumerate(flow.table.expectations)]
     try:
         judged = query.selectExpr("*", *conditions)
     except PySparkException as error:
         raise no_expectation(flow, error) from error
-    refuse_running_clocks(judged._jdf.queryExecution().analyzed(), f"An expectation of {flow.target}")
+    refuse_running_clocks(judged, f"An expectation of {flow.target}")
     return judged
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_replacewhere.errors import DefinitionError, TerminalError
 from airflow_provider_replacewhere.flows.scan import Kind, scan
 from airflow_provider_replacewhere.predicates.clock import Clock
 from airflow_provider_replacewhere.predicates.instants import is_moving
-from airflow_provider_replacewhere.spark.jvm import class_name, expressions, seq
+from airflow_provider_replacewhere.spark.jvm import analysed, class_name, seq
 from airflow_provider_replacewhere.text import Span
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -213,15 +213,14 @@ def _stop_clock(session: SparkSession, clock: Clock) -> None:
         )
 
 
-def running_clocks(plan: Any) -> list[str]:
-    """What in an analysed plan would read the real clock: expressions, and strings such as ``'today'`` as a time."""
+def running_clocks(query: DataFrame) -> list[str]:
+    """What in a query would read the real clock: expressions, and strings such as ``'today'`` as a time."""
     found = []
-    for expression in expressions(plan):
-        kind = class_name(expression)
-        if kind in TIME_EXPRESSIONS:
-            found.append(kind)
-        elif kind in CASTS and expression.dataType().typeName() in TIME_TYPES:
-            constants = (child for child in seq(expression.children()) if class_name(child) == "Literal")
+    for part in analysed(query):
+        if part.kind in TIME_EXPRESSIONS:
+            found.append(part.kind)
+        elif part.kind in CASTS and part.node.dataType().typeName() in TIME_TYPES:
+            constants = (child for child in seq(part.node.children()) if class_name(child) == "Literal")
             found += [f"'{text}'" for text in (str(child.value()) for child in constants) if is_moving(text)]
     return found
 
@@ -241,9 +240,9 @@ def refuse_moving_literals(query: Span) -> None:
             )
 
 
-def refuse_running_clocks(plan: Any, what: str) -> None:
-    """:raises DefinitionError: the plan reads the real clock, so that a retry would give another answer"""
-    if found := running_clocks(plan):
+def refuse_running_clocks(query: DataFrame, what: str) -> None:
+    """:raises DefinitionError: the query reads the real clock, so that a retry would give another answer"""
+    if found := running_clocks(query):
         raise DefinitionError(
             f"{what} asks for the time in a way that cannot be held at as_of: {', '.join(sorted(set(found)))}.",
             hint="Write current_date(), current_timestamp(), now() or localtimestamp(), and pass that on: "

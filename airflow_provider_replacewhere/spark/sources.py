@@ -282,7 +282,7 @@ class Sources:
     def _analysed(self, text: str, query: Span, arguments: Mapping[str, Any]) -> DataFrame:
         try:
             frame = self.session.sql(text, **arguments)
-            if running_clocks(frame._jdf.queryExecution().analyzed()):
+            if running_clocks(frame):
                 # Only now: a column may well be called current_date, and then the word is no clock.
                 frame = self.session.sql(apply(text, bare_time_words(self.session, text)), **arguments)
         except PySparkException as error:

@@ -464,3 +464,31 @@ def test_without_another_clock_the_databases_counts(history_url: str) -> None:
     # Both databases of these tests run on this machine.
     assert before <= lease.acquired_at <= datetime.now(UTC)
     assert lease.expires_at - lease.acquired_at == timedelta(seconds=30)
+
+
+# -- the database's clock is set ---------------------------------------------------------------------------------------
+
+
+def test_a_clock_that_is_set_back_frees_nothing_that_is_held(store: HistoryStore, clock: Clock) -> None:
+    lease = granted(store.acquire([claim("a")], seconds=LEASE_SECONDS))
+    clock.sleep(-3600)
+    renewed = store.renew(lease, seconds=LEASE_SECONDS)
+    assert renewed.expires_at == lease.expires_at, "a heartbeat takes nothing away"
+    assert refused(store.acquire([claim("b")])) == ["a"]
+    store.permit(renewed)
+    store.release(renewed)
+    granted(store.acquire([claim("b")]))
+
+
+def test_a_clock_that_is_set_forward_frees_what_is_held_and_its_holder_may_not_commit(
+    store: HistoryStore, clock: Clock
+) -> None:
+    lease = granted(store.acquire([claim("a")], seconds=LEASE_SECONDS))
+    clock.sleep(3600)
+    granted(store.acquire([claim("b")]))
+    with pytest.raises(LeaseLostError, match="b"):
+        store.permit(lease)
+    # One that nobody has asked for meanwhile goes on.
+    alone = granted(store.acquire([claim("c", target="sales.weekly")], seconds=LEASE_SECONDS))
+    clock.sleep(3600)
+    store.permit(store.renew(alone, seconds=LEASE_SECONDS))
