@@ -89,7 +89,7 @@ class ThrowAwayAirflow:
             print("\n$ airflow", *arguments, file=log, flush=True)
             # A session of its own, so that an interrupt ends Airflow, spark-submit and the JVM together.
             process = subprocess.Popen(
-                command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log, start_new_session=True
+                command, cwd=ROOT, env=self.environment(), stdout=log, stderr=log, start_new_session=True
             )
             try:
                 status = process.wait()
@@ -102,7 +102,7 @@ class ThrowAwayAirflow:
             said = [line for line in lines if line.strip() and not line[:4].isdigit()]
             raise AirflowFailedError(f"`airflow {' '.join(arguments)}` failed with exit status {status}.", said)
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "REPLACEWHERE", "SPARK_"))}
         return kept | {
             "AIRFLOW_HOME": str(self.home),
