@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -126,10 +126,10 @@ class Stage:
         self.add(*((day, day) for day in range(1, 11)))
 
     def add(self, *rides: tuple[int, int]) -> None:
-        """Rides as others append them: day of March 2026, and fare."""
+        """Rides as others append them: day, the first of March 2026 being 1, and fare."""
         table = pa.table(
             {
-                "day": pa.array([date(2026, 3, day) for day, _ in rides], pa.date32()),
+                "day": pa.array([date(2026, 2, 28) + timedelta(days=day) for day, _ in rides], pa.date32()),
                 "fare": pa.array([fare for _, fare in rides], pa.int64()),
             }
         )
