@@ -54,8 +54,13 @@ its pictures are written by the command that measures:
 
 ```bash
 make bench                  # everything at one small size
-make bench ROWS=20000000    # at another; results of all sizes are kept, and the page shows them all
+make bench ROWS=20000000    # at another, TURNS=2 turns of each case; the page shows the results of all sizes
 make bench-page             # the page alone, from the results that are there
+
+# A part of it: some layouts and cases, so many turns of each.
+python -m benchmarks.incremental --rows 20000000 --turns 2
+python -m benchmarks.incremental --rows 100000000 --turns 1 --layouts partitioned \\
+  --cases nothing "1 of 30 days" "30 of 30 days"
 ```
 
 Both sides are measured in turn, in one Spark session (or process by process, where that is said), over the same source
@@ -73,10 +78,10 @@ def incremental(documents: Sequence[Document]) -> str:
         found = {
             case.name: _ratio(case, "seconds")
             for case in _cases(document)
-            if case.settings["layout"] == "ordered" and case.settings["target"] == SHAPES["totals"].target
+            if case.settings["layout"] == "partitioned" and case.settings["target"] == SHAPES["totals"].target
         }
         by_size[_rows(document)] = [found.get(name) for name in names]
-    title = "Times faster in Spark than overwriting the window by hand"
+    title = "Times faster in Spark than overwriting the window by hand, sources partitioned"
     plots.ratios(IMAGES / "benchmarks-window.svg", title, names, by_size)
     parts = [
         f"""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
 
 import matplotlib as mpl
 
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 # Told apart by those who see colours differently too, and by lightness in print.
 COLOURS = ("#9ecae1", "#4292c6", "#08519c", "#08306b")
 HAND, FLOW = "#d95f02", "#08519c"
+SCHEMES = (
+    "text { fill: #24292f } "
+    "@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } "
+    '[style*="stroke: #000000"], [style*="stroke: #444444"] { stroke: #e6edf3 !important } }'
+)
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "benchmarks",
     "svg.fonttype": "none",
@@ -53,7 +60,7 @@ def ratios(path: Path, title: str, names: Sequence[str], by_size: Mapping[str, S
         axes.set_title(title, loc="left")
         axes.margins(y=0.12)
         axes.legend(frameon=False, ncols=len(by_size), loc="upper right")
-        _save(figure, path)
+        _save(figure, path, title)
 
 
 def _label(axes: Axes, place: float, value: float) -> None:
@@ -87,10 +94,14 @@ def running_total(path: Path, title: str, lines: Mapping[str, Mapping[str, Seque
         panels[0][0].set_ylabel("seconds, added up")
         figure.suptitle(title, x=0.02, ha="left", fontsize=12)
         figure.subplots_adjust(wspace=0.35, top=0.84)
-        _save(figure, path)
+        _save(figure, path, title)
 
 
-def _save(figure: Any, path: Path) -> None:
+def _save(figure: Any, path: Path, title: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None, "Creator": None}, facecolor="white")
+    figure.savefig(path, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None, "Creator": None})
     plt.close(figure)
+    text = path.read_text(encoding="utf-8")
+    said = f"<title>{escape(title)}</title>\n <desc>The same figures are in the tables of the page.</desc>"
+    head = f"{said}\n <style>{SCHEMES}</style>"
+    path.write_text(re.sub(r"(<svg [^>]*>)", rf"\1\n {head}", text, count=1), encoding="utf-8")

@@ -80,7 +80,7 @@ def definition_hash(
         _numbered_anew(plan.canonicalized().toString()),
         # A plan's text writes 'a,b' and 'a', 'b' alike.
         *(str(part.node.sql()) for part in found if part.is_expression and part.kind == "Literal"),
-        *(_leaf(part, session) for part in found if not part.is_expression and not part.has_children),
+        *(_leaf(part, session) for part in found if not part.is_expression and not seq(part.node.children())),
         *_unseen_code(found),
         frame.schema.json(),
         *_meaning(session, settings),
@@ -153,7 +153,7 @@ def _unseen_code(plan: Iterable[Part]) -> list[str]:
 def _python_functions(plan: Iterable[Part]) -> list[str]:
     """The Python functions that a plan calls, each as a text that changes when its code does."""
     found = []
-    for node, kind, *_ in plan:
+    for node, kind, _ in plan:
         if _PYTHON.search(kind):
             has_function = any(method.getName() == "func" for method in node.getClass().getMethods())
             # A Scala sequence's hash is made of its bytes: the pickled function.

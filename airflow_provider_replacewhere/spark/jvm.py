@@ -45,15 +45,9 @@ def class_name(node: Any) -> str:
 
 def walk(plan: Any) -> Iterator[Any]:
     """All nodes of a logical plan, those inside subqueries and views too, parents first."""
-    for node, _ in _with_children(plan):
-        yield node
-
-
-def _with_children(plan: Any) -> Iterator[tuple[Any, list[Any]]]:
-    children = seq(plan.children())
-    yield plan, children
-    for child in (*children, *seq(plan.subqueries())):
-        yield from _with_children(child)
+    yield plan
+    for child in (*seq(plan.children()), *seq(plan.subqueries())):
+        yield from walk(child)
 
 
 class Part(NamedTuple):
@@ -63,7 +57,6 @@ class Part(NamedTuple):
     kind: str
     """Its simple class name."""
     is_expression: bool
-    has_children: bool
 
 
 _analysed: WeakKeyDictionary[DataFrame, tuple[Part, ...]] = WeakKeyDictionary()
@@ -82,24 +75,18 @@ def analysed(frame: DataFrame) -> tuple[Part, ...]:
 def parts(plan: Any) -> tuple[Part, ...]:
     """All of a logical plan, a node followed by its expressions at every depth."""
     found = []
-    for node, children in _with_children(plan):
-        found.append(Part(node, class_name(node), False, bool(children)))
+    for node in walk(plan):
+        found.append(Part(node, class_name(node), is_expression=False))
         for root in seq(node.expressions()):
-            found += [Part(e, class_name(e), True, bool(below)) for e, below in _with_subexpressions(root)]
+            found += [Part(e, class_name(e), is_expression=True) for e in subexpressions(root)]
     return tuple(found)
 
 
 def subexpressions(expression: Any) -> Iterator[Any]:
     """An expression and all below it, parents first."""
-    for part, _ in _with_subexpressions(expression):
-        yield part
-
-
-def _with_subexpressions(expression: Any) -> Iterator[tuple[Any, list[Any]]]:
-    children = seq(expression.children())
-    yield expression, children
-    for child in children:
-        yield from _with_subexpressions(child)
+    yield expression
+    for child in seq(expression.children()):
+        yield from subexpressions(child)
 
 
 def parse_plan(session: SparkSession, query: str) -> Any:

@@ -375,6 +375,25 @@ def test_a_file_removed_without_statistics_is_bounded_by_its_partition() -> None
     assert touched([commit], layout) == parse_predicate("d = DATE'2026-03-05'", {"d": "date"})
 
 
+@given(st.lists(st.tuples(st.none() | st.integers(1, 28), st.none() | st.integers(0, 5)), min_size=1, max_size=20))
+def test_files_bounded_by_their_day_alone_or_by_a_number_too_are_told_exactly(
+    found: list[tuple[int | None, int | None]],
+) -> None:
+    def file(place: int, day: int | None, number: int | None) -> File:
+        bounds = {"minValues": {"n": number}, "maxValues": {"n": number}, "nullCount": {"n": 0}}
+        return File(f"f{place}", {"d": None if day is None else f"2026-03-{day:02d}"}, bounds if number else None)
+
+    layout = Layout({"d": "date", "n": "int"}, frozenset({"d"}))
+    files = tuple(file(place, day, number) for place, (day, number) in enumerate(found))
+    region = touched([LogCommit(1, "WRITE", added=files)], layout)
+    assert region is not None
+    for day in (None, *range(1, 29)):
+        for number in (None, *range(6)):
+            held = any(at == day and (not bound or bound == number) for at, bound in found)
+            row = {"d": None if day is None else date(2026, 3, day), "n": number}
+            assert region.contains_row(row) is held, row
+
+
 @settings(max_examples=10)
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=250, max_size=400))
 def test_thousands_of_files_become_a_hull_that_holds_them_all(places: list[tuple[int, int]]) -> None:
