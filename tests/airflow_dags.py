@@ -220,6 +220,17 @@ def asset_events(uri: str) -> list[dict[str, Any]]:
         return list(session.scalars(found.where(Model.uri == uri).order_by(Event.id)))
 
 
+def partition_keys(uri: str) -> list[str | None]:
+    """The partition keys of an asset's events, sorted; from Airflow 3.2 on."""
+    from airflow.models.asset import AssetEvent, AssetModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    found = select(AssetEvent.partition_key).join(AssetModel, AssetEvent.asset_id == AssetModel.id)
+    with create_session() as session:
+        return sorted(session.scalars(found.where(AssetModel.uri == uri)), key=str)
+
+
 @contextmanager
 def only_our_warnings_count() -> Iterator[None]:
     """Airflow's own machinery warns of its own future; a warning that our code causes stays an error."""

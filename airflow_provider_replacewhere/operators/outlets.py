@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import Asset, AssetAlias
 
 from airflow_provider_replacewhere.errors import RequestError
-from airflow_provider_replacewhere.operators.summary import asset_extra
+from airflow_provider_replacewhere.operators.partitions import keys_of
+from airflow_provider_replacewhere.operators.summary import asset_extra, concerned
 from airflow_provider_replacewhere.operators.versions import airflow_line
 from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_replacewhere.planning.report import RunReport
@@ -41,11 +44,21 @@ def check_asset_uri(pattern: str) -> None:
         ) from error
 
 
-def tell_outlets(context: Context, outlets: Iterable[Any], asset_uri: str, reports: Sequence[RunReport]) -> None:
+def tell_outlets(
+    context: Context,
+    outlets: Iterable[Any],
+    asset_uri: str,
+    reports: Sequence[RunReport],
+    partition_keys: str | None,
+    log: Logger,
+) -> None:
     """Put what was written into the events that Airflow makes of the outlets when the task ends well.
 
-    An asset gets an event in any case, with what was written as extra. An alias gets one for each table that was
-    written, and none where nothing was.
+    An asset gets an event in any case, with what was written as extra, or one for each partition key. An alias gets one
+    for each table that was written, and none where nothing was.
+
+    :param partition_keys: the unit that partitions are named by; None: events have no keys
+    :param log: where it is said when there are no keys
     """
     for outlet in outlets:
         if isinstance(outlet, AssetAlias):
@@ -56,9 +69,24 @@ def tell_outlets(context: Context, outlets: Iterable[Any], asset_uri: str, repor
                     asset = Asset(uri_of(asset_uri, target))
                     context["outlet_events"][outlet].add(asset, extra=_of_alias(extra))
         elif isinstance(outlet, Asset):
-            extra = asset_extra(getattr(outlet, "name", ""), outlet.uri, reports)
-            if extra is not None:
-                context["outlet_events"][outlet].extra = extra
+            name = getattr(outlet, "name", "")
+            extra = asset_extra(name, outlet.uri, reports)
+            if extra is None:
+                continue
+            event = context["outlet_events"][outlet]
+            event.extra = extra
+            if partition_keys is not None:
+                _add_partitions(event, concerned(name, outlet.uri, reports), partition_keys, log)
+
+
+def _add_partitions(event: Any, reports: Sequence[RunReport], unit: str, log: Logger) -> None:
+    if not hasattr(event, "add_partitions"):
+        log.warning("  partition_keys: this Airflow's events have none; that takes 3.3")
+        return
+    try:
+        event.add_partitions(keys_of(reports, unit))
+    except RequestError as error:
+        log.warning("  partition_keys: the event has none. %s", error)
 
 
 def _of_alias(extra: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from airflow_provider_replacewhere.operators.instant import instant_of_run
 from airflow_provider_replacewhere.operators.ledger import Ledger
 from airflow_provider_replacewhere.operators.outlets import ASSET_URI, check_asset_uri, tell_outlets
 from airflow_provider_replacewhere.operators.package import code_package
+from airflow_provider_replacewhere.operators.partitions import check_partition_keys
 from airflow_provider_replacewhere.operators.task import as_airflow_errors, folders_of, identity_of, logical_run_of
 from airflow_provider_replacewhere.operators.telling import OnEvent, Teller, check_callbacks, failures_told
 from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
@@ -100,6 +101,9 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
     :param on_event: a function of the task's context, a notifier, or a list of them: called for each thing that is
         worth alerting somebody, which ``context["replacewhere_event"]`` tells; what goes wrong in it is logged
     :param asset_uri: URI of the assets whose events an outlet that is an alias gets; ``{table}`` stands for the table
+    :param partition_keys: ``day``, ``week``, ``month`` or ``year``: an asset's event has those that were replaced as
+        partition keys, on Airflow 3.3 and later. Airflow starts no Dag by such an event but those that wait for
+        partitions. By default it has none
     :param spark_history_url: address of Spark's history server, for the link to Spark's pages; by default the extra
         ``spark_history_url`` of the Spark connection (templated)
     :param dry_run: plan only, write nothing; as an attribute it is called ``plan_only``, since every operator of
@@ -160,6 +164,7 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         history_conn_id: str = PredicateHistoryHook.default_conn_name,
         on_event: OnEvent | Sequence[OnEvent] | None = None,
         asset_uri: str = ASSET_URI,
+        partition_keys: str | None = None,
         spark_history_url: str | None = None,
         dry_run: bool | str = False,
         name: str = "replacewhere",
@@ -197,6 +202,7 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         self.history_conn_id = history_conn_id
         self.on_event = on_event
         self.asset_uri = asset_uri
+        self.partition_keys = partition_keys
         self.spark_history_url = spark_history_url
         self.plan_only = dry_run
         self._teller: Teller | None = None
@@ -231,6 +237,7 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
     def _run(self, context: Context, teller: Teller) -> dict[str, Any]:
         check_on_overlap(self.on_overlap)
         check_asset_uri(self.asset_uri)
+        check_partition_keys(self.partition_keys)
         cluster = self._find_cluster()
         self.check_deferrable(context, is_remote=cluster.is_remote)
         definition = self._read_definition(context)
@@ -491,7 +498,7 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             self._say(summary.report_lines(report))
         for failure in outcome.failures:
             self._say(summary.failure_lines(failure))
-        tell_outlets(context, self.outlets or (), self.asset_uri, outcome.reports)
+        tell_outlets(context, self.outlets or (), self.asset_uri, outcome.reports, self.partition_keys, self.log)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002  (as OpenLineage asks)
         """What the task read and wrote, for Airflow's OpenLineage provider."""

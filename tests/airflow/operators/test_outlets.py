@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from airflow_provider_replacewhere.operators.versions import airflow_line
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
-from tests.airflow_dags import DagFolder, asset_events
+from tests.airflow_dags import DagFolder, asset_events, partition_keys
 from tests.history import report
 from tests.spark_submit import SparkSubmitStandIn
 
@@ -85,4 +87,45 @@ def test_a_pattern_that_gives_no_uri_is_refused_before_anything_runs(
     result = dags.run(task("seven", "eight", 'AssetAlias("x")', ', asset_uri="file://{name}"'))
 
     assert "asset_uri is 'file://{name}', which gives no URI" in result.error
+    assert spark_submit.calls == []
+
+
+def test_an_asset_has_an_event_for_each_partition_that_was_replaced(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn
+) -> None:
+    days = replace(
+        written("nine"), replaced="(`d` >= DATE '2026-03-01' AND `d` < DATE '2026-03-03')", window_types={"d": "date"}
+    )
+    spark_submit.answer(days, nothing("ten"))
+    outlets = 'Asset("file://lake/nine"), Asset("file://lake/ten")'
+
+    result = dags.run(task("nine", "ten", outlets, ', partition_keys="day"'))
+
+    assert result.state == "success"
+    if airflow_line() in ("2", "3.0", "3.1", "3.2"):
+        assert targets("file://lake/nine") == [["nine"]]
+        return
+    assert partition_keys("file://lake/nine") == ["2026-03-01T00:00:00", "2026-03-02T00:00:00"]
+    assert targets("file://lake/nine") == [["nine"], ["nine"]]
+    assert partition_keys("file://lake/ten") == [None]
+
+
+def test_what_no_partition_keys_can_name_has_an_event_without_any(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn
+) -> None:
+    open_below = replace(written("e11"), replaced="(`d` < DATE '2026-03-03')", window_types={"d": "date"})
+    spark_submit.answer(open_below, nothing("e12"))
+
+    result = dags.run(task("e11", "e12", 'Asset("file://lake/e11")', ', partition_keys="day"'))
+
+    assert result.state == "success"
+    assert targets("file://lake/e11") == [["e11"]]
+
+
+def test_a_unit_of_partitions_that_is_none_is_refused_before_anything_runs(
+    dags: DagFolder, spark_submit: SparkSubmitStandIn
+) -> None:
+    result = dags.run(task("e13", "e14", 'Asset("x")', ', partition_keys="hour"'))
+
+    assert "partition_keys is 'hour'; it can be day, week, month, year" in result.error
     assert spark_submit.calls == []
