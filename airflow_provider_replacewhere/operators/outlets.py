@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import Asset, AssetAlias
@@ -15,8 +15,6 @@ from airflow_provider_replacewhere.operators.versions import airflow_line
 from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
-    from logging import Logger
-
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_replacewhere.planning.report import RunReport
@@ -50,7 +48,7 @@ def tell_outlets(
     asset_uri: str,
     reports: Sequence[RunReport],
     partition_keys: str | None,
-    log: Logger,
+    warn: Callable[..., None],
 ) -> None:
     """Put what was written into the events that Airflow makes of the outlets when the task ends well.
 
@@ -58,7 +56,7 @@ def tell_outlets(
     for each table that was written, and none where nothing was.
 
     :param partition_keys: the unit that partitions are named by; None: events have no keys
-    :param log: where it is said when there are no keys
+    :param warn: a logger's, to which it is said when there are no keys
     """
     for outlet in outlets:
         if isinstance(outlet, AssetAlias):
@@ -76,17 +74,17 @@ def tell_outlets(
             event = context["outlet_events"][outlet]
             event.extra = extra
             if partition_keys is not None:
-                _add_partitions(event, concerned(name, outlet.uri, reports), partition_keys, log)
+                _add_partitions(event, concerned(name, outlet.uri, reports), partition_keys, warn)
 
 
-def _add_partitions(event: Any, reports: Sequence[RunReport], unit: str, log: Logger) -> None:
+def _add_partitions(event: Any, reports: Sequence[RunReport], unit: str, warn: Callable[..., None]) -> None:
     if not hasattr(event, "add_partitions"):
-        log.warning("  partition_keys: this Airflow's events have none; that takes 3.3")
+        warn("  partition_keys: this Airflow's events have none; that takes 3.3")
         return
     try:
         event.add_partitions(keys_of(reports, unit))
     except RequestError as error:
-        log.warning("  partition_keys: the event has none. %s", error)
+        warn("  partition_keys: the event has none. %s", error)
 
 
 def _of_alias(extra: dict[str, Any]) -> dict[str, Any]:
