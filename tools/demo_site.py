@@ -75,7 +75,8 @@ class DemoSite:
     def _delete(self) -> None:
         self.console.print(Rule("Somebody deletes three days by hand", align="left"))
         self.console.print(Text(f"{TARGET}: delete where {DELETION}", style="cyan"))
-        DeltaTable(self.airflow.tables / TARGET).delete(DELETION)
+        with self.console.status("Spark deletes"):
+            self.airflow.run_module("tools.delete_rows", str(self.airflow.tables / TARGET), DELETION)
         with self.console.status(f"the morning of {DAY_3:%d %B}: the flow runs, and finds a commit of somebody else's"):
             self.airflow.run_dag("example_daily_rides", DAY_3)
 

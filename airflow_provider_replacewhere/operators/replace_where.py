@@ -498,7 +498,8 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             self._say(summary.report_lines(report))
         for failure in outcome.failures:
             self._say(summary.failure_lines(failure))
-        tell_outlets(context, self.outlets or (), self.asset_uri, outcome.reports, self.partition_keys, self.log.warning)
+        outlets, warn = self.outlets or (), self.log.warning
+        tell_outlets(context, outlets, self.asset_uri, outcome.reports, self.partition_keys, warn)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002  (as OpenLineage asks)
         """What the task read and wrote, for Airflow's OpenLineage provider."""
