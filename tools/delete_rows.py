@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from delta import DeltaTable
 from pyspark.sql import SparkSession
 
 SETTINGS = {
@@ -21,7 +22,7 @@ def main(folder: str, condition: str) -> None:
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    session.sql(f"DELETE FROM delta.`{folder}` WHERE {condition}")
+    DeltaTable.forPath(session, folder).delete(condition)
     session.stop()
 
 
