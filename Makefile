@@ -4,6 +4,7 @@ VENV    ?= .venv
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
 ROWS    ?= 1000000
 TURNS   ?= 5
+PORT    ?= 8080
 LINES   := oldest 2.11 3.0 3.1 3.2 3.3
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
@@ -18,7 +19,7 @@ PROCESSES ?= 2
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test fuzz chaos lint types imports check format coverage bench bench-page bench-planning matrix $(LINES:%=matrix-%) docs build wheel-test clean
+.PHONY: help env demo airflow test fuzz chaos lint types imports check format coverage bench bench-page bench-planning matrix $(LINES:%=matrix-%) docs build wheel-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z%.-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,8 +38,11 @@ $(READY): pyproject.toml constraints/dev.txt tools/fetch_jars.py
 demo: $(READY) ## run the main job: a flow over two days with late rows, and a backfill
 	@$(BIN)/python -m tools.demo
 
+airflow: $(READY) ## open Airflow over the demo's tables: the page, a backfill, its approval: PORT=8080
+	@$(BIN)/python -m tools.demo_site --port $(PORT)
+
 test: $(READY) ## run the whole test suite
-	@$(BIN)/python -m tools.run_tests --lanes 2 spark e2e spark/fresh chaos airflow spark/differential unit
+	@$(BIN)/python -m tools.run_tests --lanes 2 spark e2e spark/fresh chaos airflow browser spark/differential unit
 
 fuzz: $(READY) ## random worlds against recomputing by hand: SCENARIOS=2000 SEED=1 PROCESSES=2
 	@$(BIN)/python -m pytest tests/spark/differential -m long

@@ -53,5 +53,6 @@ def _run(verb: str, options: Namespace) -> None:
         # Imported here because Airflow asks for the commands whenever its own command starts.
         from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
 
-        options.history = PredicateHistoryHook().store
+        hook = PredicateHistoryHook()
+        options.history = hook.view if verb == "coverage" else hook.store
     sys.exit(run(options))

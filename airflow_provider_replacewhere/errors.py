@@ -144,5 +144,10 @@ def error_from_json(value: dict[str, Any]) -> ReplaceWhereError:
     return known.get(str(value.get("type")), fallback)(str(value.get("message")))
 
 
+def kinds_of_errors() -> set[str]:
+    """The names of all errors that there are."""
+    return {cls.__name__ for cls in _all_subclasses(ReplaceWhereError)}
+
+
 def _all_subclasses(cls: type[ReplaceWhereError]) -> list[type[ReplaceWhereError]]:
     return [found for child in cls.__subclasses__() for found in (child, *_all_subclasses(child))]

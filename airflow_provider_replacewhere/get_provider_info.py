@@ -56,6 +56,18 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": ["airflow_provider_replacewhere.hooks.predicate_history"],
             }
         ],
+        "triggers": [
+            {
+                "integration-name": INTEGRATION,
+                "python-modules": ["airflow_provider_replacewhere.triggers.application"],
+            }
+        ],
+        # Airflow 2 makes the links that it finds in a Dag's record only of classes that are named here.
+        "extra-links": [
+            "airflow_provider_replacewhere.links.operator_links.TableLink",
+            "airflow_provider_replacewhere.links.operator_links.RunLink",
+            "airflow_provider_replacewhere.links.operator_links.SparkLink",
+        ],
         "cli": ["airflow_provider_replacewhere.commands.get_commands"],
         "connection-types": [
             {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+LOGICAL_DATE = datetime(2026, 3, 10, tzinfo=UTC)
+
 HEAD = """\
 from datetime import UTC, datetime, timedelta
-from airflow.providers.common.compat.sdk import DAG, Asset, Param
+from airflow.providers.common.compat.sdk import DAG, Asset, AssetAlias, Param
 from airflow_provider_replacewhere.operators import backfill, replace_where
 
 errors = []
@@ -91,7 +93,7 @@ class DagFolder:
         conf: Mapping[str, Any] | None = None,
         *,
         options: str = "",
-        logical_date: datetime = datetime(2026, 3, 10, tzinfo=UTC),
+        logical_date: datetime = LOGICAL_DATE,
     ) -> DagResult:
         """Write a Dag with these tasks and run it once."""
         dag_id = self.write(tasks, options)
@@ -150,6 +152,16 @@ def result_of(module: Any, logical_date: datetime) -> DagResult:
         )
 
 
+def of_task(dag_id: str, task_id: str, what: Callable[[Any, Any], Any], logical_date: datetime = LOGICAL_DATE) -> Any:
+    """What is to be said of a task that has run, by its record and the session in which that was read."""
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        run = _run_of(dag_id, logical_date, session)
+        (task,) = [task for task in run.get_task_instances(session=session) if task.task_id == task_id]
+        return what(task, session)
+
+
 def set_conf(dag_id: str, logical_date: datetime, conf: Mapping[str, Any]) -> None:
     """Give a run that is there other params."""
     from airflow.utils.session import create_session
@@ -206,6 +218,17 @@ def asset_events(uri: str) -> list[dict[str, Any]]:
         found = select(Event.extra).join(Model, Event.asset_id == Model.id)
     with create_session() as session:
         return list(session.scalars(found.where(Model.uri == uri).order_by(Event.id)))
+
+
+def partition_keys(uri: str) -> list[str | None]:
+    """The partition keys of an asset's events, sorted; from Airflow 3.2 on."""
+    from airflow.models.asset import AssetEvent, AssetModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    found = select(AssetEvent.partition_key).join(AssetModel, AssetEvent.asset_id == AssetModel.id)
+    with create_session() as session:
+        return sorted(session.scalars(found.where(AssetModel.uri == uri)), key=str)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import json
 import sys
 from datetime import datetime
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 from tests.airflow_dags import run_dag
@@ -29,7 +30,26 @@ def import_users_table() -> None:
         import_module("airflow.providers.fab.auth_manager.models")
 
 
+def start_metrics() -> None:
+    """Make Airflow's metrics as they are configured, as a worker does for its task; ``dag.test`` leaves them off.
+
+    Up to 3.1 they are made when they are first used.
+    """
+    try:
+        stats_utils = import_module("airflow.sdk.observability.metrics.stats_utils")
+    except ImportError:
+        return
+    from airflow.providers.common.compat.sdk import Stats
+
+    factory = stats_utils.get_stats_factory
+    arguments = {"factory": factory(Stats) if signature(factory).parameters else factory()}
+    if "export_legacy_names" in signature(Stats.initialize).parameters:
+        arguments["export_legacy_names"] = True
+    Stats.initialize(**arguments)
+
+
 def main() -> None:
+    start_metrics()
     start_execution_api()
     import_users_table()
     file, answer = Path(sys.argv[1]), Path(sys.argv[2])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
@@ -23,6 +25,11 @@ with (folder / "calls.jsonl").open("a") as calls:
 answer = json.loads((folder / "answer.json").read_text())
 print("stand-in for spark-submit", flush=True)
 (folder / "pid").write_text(str(os.getpid()))
+for name, text in answer["letters"].items():
+    place = Path(request["questions_uri"])
+    place.mkdir(exist_ok=True)
+    (place / ("." + name)).write_text(text)
+    (place / ("." + name)).rename(place / name)
 time.sleep(answer["sleep"])
 if answer["outcome"] is not None:
     text = answer["outcome"].replace("{{run_id}}", request["run_id"])
@@ -75,9 +82,20 @@ class SparkSubmitStandIn:
         failed = bool(failures or error)
         self.leave(outcome.to_json(), status=int(failed) if status is None else status)
 
-    def leave(self, outcome: str | None, status: int = 0, *, killed: bool = False, seconds: float = 0) -> None:
-        """After so many seconds end with this text as outcome, or with none, and this exit status or by SIGKILL."""
-        answer = {"outcome": outcome, "status": status, "signal": killed, "sleep": seconds}
+    def leave(
+        self,
+        outcome: str | None,
+        status: int = 0,
+        *,
+        killed: bool = False,
+        seconds: float = 0,
+        letters: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """After so many seconds end with this text as outcome, or with none, and this exit status or by SIGKILL.
+
+        :param letters: to the worker, by file name, written in this order before anything else
+        """
+        answer = {"outcome": outcome, "status": status, "signal": killed, "sleep": seconds, "letters": dict(letters)}
         (self.folder / "answer.json").write_text(json.dumps(answer))
 
     @property

@@ -87,8 +87,8 @@ class Demo:
             f"Airflow {version('apache-airflow')}, Spark {version('pyspark')}, Delta {version('delta-spark')}; "
             "one to four minutes, most of it Spark starting six times."
         )
-        self.say(f"What Airflow and Spark say goes to {_short(self.airflow.log)}\n", style="dim")
-        self.say(f"The flow, {_short(PIPELINE)}: a target, a predicate, a query.\n")
+        self.say(f"What Airflow and Spark say goes to {short(self.airflow.log)}\n", style="dim")
+        self.say(f"The flow, {short(PIPELINE)}: a target, a predicate, a query.\n")
         text = PIPELINE.read_text()
         self.console.print(Syntax(text[text.index("CREATE") :].strip(), "sql", background_color="default"))
         self.say("")
@@ -129,10 +129,10 @@ class Demo:
         self.console.print(Rule(f"Done in {seconds:.0f} s. Where to look next", align="left", style="bold"))
         history = f"replacewhere history --history {self.airflow.history_url}"
         for what, where in {
-            "what was recorded": f"{_short(Path(sys.executable).parent)}/{history}",
-            "the tables": _short(self.airflow.tables),
+            "what was recorded": f"{short(Path(sys.executable).parent)}/{history}",
+            "the tables": short(self.airflow.tables),
             "the Dags": "dags/example_*.py, their flows in dags/pipelines/",
-            "every line of the log": _short(self.airflow.log),
+            "every line of the log": short(self.airflow.log),
             "add it to your Airflow": "README.md",
         }.items():
             self.console.print(Text(f"{what:<24}", style="bold").append(where, style="not bold"), soft_wrap=True)
@@ -173,7 +173,7 @@ def explain(error: Exception, airflow: ThrowAwayAirflow, console: Console) -> No
     else:
         for line in error.said[-SHOWN_OF_THE_LOG:]:
             console.print(Text(f"  {line.strip()}", style="dim"), no_wrap=True, overflow="ellipsis")
-    console.print(f"The whole log is {_short(airflow.log)}")
+    console.print(f"The whole log is {short(airflow.log)}")
 
 
 def _in_words(value: Mapping[str, Any]) -> str:
@@ -181,7 +181,8 @@ def _in_words(value: Mapping[str, Any]) -> str:
     return f"{reason(value)}: {words}" if words else reason(value)
 
 
-def _short(path: Path) -> str:
+def short(path: Path) -> str:
+    """A path as seen from the checkout."""
     return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 

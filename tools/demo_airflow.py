@@ -84,12 +84,19 @@ class ThrowAwayAirflow:
         self._run(*dags_test(dag_id, day, conf))
 
     def _run(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "airflow", *arguments]
+        self.run_module("airflow", *arguments)
+
+    def run_module(self, *words: str) -> None:
+        """Run ``python -m`` with these words, its output into the log.
+
+        :raises DemoError: it failed
+        """
+        command = [sys.executable, "-m", *words]
         with self.log.open("a") as log:
-            print("\n$ airflow", *arguments, file=log, flush=True)
+            print("\n$", *words, file=log, flush=True)
             # A session of its own, so that an interrupt ends Airflow, spark-submit and the JVM together.
             process = subprocess.Popen(
-                command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log, start_new_session=True
+                command, cwd=ROOT, env=self.environment(), stdout=log, stderr=log, start_new_session=True
             )
             try:
                 status = process.wait()
@@ -98,11 +105,11 @@ class ThrowAwayAirflow:
                 process.wait()
                 raise
         if status != 0:
-            lines = self.log.read_text().rpartition("\n$ airflow ")[2].splitlines()[1:]
+            lines = self.log.read_text().rpartition("\n$ ")[2].splitlines()[1:]
             said = [line for line in lines if line.strip() and not line[:4].isdigit()]
-            raise AirflowFailedError(f"`airflow {' '.join(arguments)}` failed with exit status {status}.", said)
+            raise AirflowFailedError(f"`{' '.join(words)}` failed with exit status {status}.", said)
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "REPLACEWHERE", "SPARK_"))}
         return kept | {
             "AIRFLOW_HOME": str(self.home),

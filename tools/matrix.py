@@ -22,7 +22,7 @@ from pathlib import Path
 from tools.run_tests import ROOT
 
 EXTRAS = "spark,fast,postgres"
-TEST_TOOLS = ("hypothesis", "pandas<3", "pytest", "pytest-cov")
+TEST_TOOLS = ("hypothesis", "pandas<3", "pytest", "pytest-cov", "statsd")
 SPARK = ("pyspark==4.2.0", "pyspark-client==4.2.0", "delta-spark==4.4.0")
 """One version of both pysparks, as they share files, and the Delta release made for it: resolvers pick a wrong pair."""
 PROVIDERS = ("apache-airflow-providers-apache-spark==6.3.4", "apache-airflow-providers-common-compat==1.23.0")

@@ -24,7 +24,11 @@ names = [m.name for m in pkgutil.walk_packages(package.__path__, package.__name_
 chosen = [name for name in names if not name.startswith(needs_spark) and ".migrations" not in name]
 for name in chosen:
     importlib.import_module(name)
-print(f"wheel: {len(chosen)} of {len(names)} modules imported")
+from airflow_provider_replacewhere.plugin.app import ASSETS
+from airflow_provider_replacewhere.plugin.rendering import render
+assert "page.css" in render("error.html", "", {"status": 404, "message": "", "hint": ""})
+assert (ASSETS / "page.css").exists()
+print(f"wheel: {len(chosen)} of {len(names)} modules imported, and the page's files are there")
 """
 
 

@@ -129,6 +129,11 @@ DRY_RUN = argument("--dry-run", action="store_true", help="plan only, write noth
 TARGET = argument("--target", metavar="TABLE", help="only runs of this table")
 LIMIT = argument("--limit", metavar="N", type=int, default=20, help="at most so many runs (default: 20)")
 RUN = argument("--run", metavar="RUN", help="one run in detail, by its number or its id")
+COVERAGE_OF = argument("--target", metavar="TABLE", help="the table (default: the only one that the history knows)")
+UNIT = argument("--unit", choices=("day", "week", "month", "year"), help="what a cell is (default: as it fits)")
+MAP_COLUMN = argument("--column", metavar="NAME", help="the column to lay it out along (default: one of times)")
+FROM = argument("--from", dest="first", metavar="DAY", help="the first day to show: 2026-01-31")
+TO = argument("--to", dest="end", metavar="DAY", help="the day behind the last one to show")
 LEASES_OF = argument("--target", metavar="TABLE", help="only leases on this table")
 BREAK = argument(
     "--break",
@@ -217,6 +222,13 @@ VERBS = (
         "database was lost. Each run does as much for its own table; runs that wrote nothing are not found again.",
     ),
     Verb("history", "list what was run, the newest first", (RUN, TARGET, LIMIT, ROOT, HISTORY, FORMAT)),
+    Verb(
+        "coverage",
+        "show what of a table is fresh, stale or missing",
+        (COVERAGE_OF, UNIT, MAP_COLUMN, FROM, TO, ROOT, HISTORY, FORMAT),
+        "Draw what the history knows of a table, as its last run saw it: what is fresh, stale, missing, being written, "
+        "changed by others, or failed, and why.",
+    ),
     Verb(
         "leases",
         "list who is writing which part of which table",

@@ -24,6 +24,7 @@ from airflow_provider_replacewhere.planning.request import Override, RunRequest
 
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.history.store import HistoryStore
+    from airflow_provider_replacewhere.history.view import HistoryView
     from airflow_provider_replacewhere.planning.report import JobOutcome
 
 Result = ReplaceWhereError | None
@@ -87,6 +88,19 @@ def history(options: Namespace) -> Result:
         raise RequestError(f"--limit is {options.limit}.", hint="Give a number above 0.")
     runs = store.runs(target=options.target, limit=options.limit)
     _print([each.to_json() for each in runs], show.runs_as_text(runs, store.url), options)
+    return None
+
+
+def coverage(options: Namespace) -> Result:
+    """Draw what is known of a table.
+
+    :raises RequestError: the history does not know the table, or knows several and none was named
+    """
+    # Imported here because no other verb draws.
+    from airflow_provider_replacewhere.cli import draw
+
+    found = draw.coverage_of(_view(options), options.target, options.column, options.unit, options.first, options.end)
+    _print(found, draw.coverage_as_text(found), options)
     return None
 
 
@@ -221,6 +235,15 @@ def _history(options: Namespace) -> HistoryStore:
 
     given = options.history
     return given if isinstance(given, HistoryStore) else HistoryStore(given or beside(options.root))
+
+
+def _view(options: Namespace) -> HistoryView:
+    # Imported here because it brings SQLAlchemy, which validate does not need.
+    from airflow_provider_replacewhere.history.place import beside
+    from airflow_provider_replacewhere.history.view import HistoryView
+
+    given = options.history
+    return given if isinstance(given, HistoryView) else HistoryView(given or beside(options.root))
 
 
 def _print(as_json: object, as_text: Iterable[str], options: Namespace) -> None:

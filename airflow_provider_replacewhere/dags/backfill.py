@@ -19,6 +19,9 @@ from airflow_provider_replacewhere.planning.chunking import ON_CHUNK_FAILURE, OR
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.operators.definition import PathLike
 
+TAG = "replacewhere-backfill"
+"""By this tag the page finds the Dags that can backfill a table; it reads from their form which flows they know."""
+
 
 def backfill_dag(
     pipeline: PathLike | Sequence[PathLike],
@@ -50,7 +53,8 @@ def backfill_dag(
     :param flows: the flows in the form's list; by default those that the pipeline's SQL declares. Of Python files they
         have to be named, for they show only in Spark
     :param operator: arguments of the :class:`~..operators.backfill.BackfillOperator`
-    :param dag: further arguments of the Dag; ``max_active_runs`` is 1 unless it is given
+    :param dag: further arguments of the Dag; ``max_active_runs`` is 1 unless it is given, and it is not paused when it
+        is new. Its tags get one more, by which the page finds it
     :raises DefinitionError: the pipeline declares no valid flows, or approval is wanted where there is none
     """
     file = calling_file()
@@ -65,7 +69,10 @@ def backfill_dag(
     if approval is False:
         asking = None
     params = form(list(flows) or _flows(outline), column, predicates=predicates, approval=asking is not None)
-    with DAG(dag_id, schedule=None, params=params, **{"catchup": False, "max_active_runs": 1, **dag}) as made:
+    dag["tags"] = [*dict.fromkeys((*(dag.get("tags") or ()), TAG))]
+    # A form that starts nothing because its Dag is paused would only puzzle: nothing here runs by itself.
+    given = {"catchup": False, "max_active_runs": 1, "is_paused_upon_creation": False, **dag}
+    with DAG(dag_id, schedule=None, params=params, **given) as made:
         shared = {"pipeline": pipeline, "allow_predicates": predicates, **arguments}
         plan = BackfillOperator(task_id="plan", dry_run=True, **shared)
         first = _backfill(plan.task_id, shared, max_active_chunks)

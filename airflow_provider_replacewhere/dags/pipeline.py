@@ -13,13 +13,11 @@ from airflow_provider_replacewhere.dags.caller import calling_file
 from airflow_provider_replacewhere.dags.outline import FlowOutline, Outline, outline_of
 from airflow_provider_replacewhere.dags.schedule import airflow_schedule, declared
 from airflow_provider_replacewhere.errors import DefinitionError
+from airflow_provider_replacewhere.operators.outlets import ASSET_URI, uri_of
 from airflow_provider_replacewhere.operators.replace_where import ReplaceWhereOperator
 
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.operators.definition import PathLike
-
-ASSET_URI = "replacewhere://tables/{table}"
-"""Of a table as an asset, where the author says nothing else."""
 
 _DECLARED: Any = object()
 
@@ -100,7 +98,7 @@ def _tasks(
         )
 
     def asset(table: str) -> Asset:
-        return Asset(asset_uri.format(table=table.replace("`", "")))
+        return Asset(uri_of(asset_uri, table))
 
     if one_application or not outline.is_complete:
         targets = [flow.target for flow in outline.flows]

@@ -102,11 +102,14 @@ class Held:
             thread.start()
         return threads
 
-    def stop(self, threads: Iterable[threading.Thread]) -> None:
-        """Free the leases that are left and end the threads, whatever the database does."""
+    def stop(self, threads: Iterable[threading.Thread], *, leave: bool = False) -> None:
+        """Free the leases that are left and end the threads, whatever the database does.
+
+        :param leave: leave the leases to whoever takes them up
+        """
         self._stopped.set()
         # The goodbye has a thread too, for it may hang as well, and not that of the heartbeat, which may be hanging.
-        goodbye = threading.Thread(target=self._free, name="lease release", daemon=True)
+        goodbye = threading.Thread(target=_nothing if leave else self._free, name="lease release", daemon=True)
         goodbye.start()
         last_moment = time.monotonic() + _GOODBYE_SECONDS
         for thread in (goodbye, *threads):
@@ -173,6 +176,7 @@ def holding(
     every: float | None = None,
     on_lost: Callable[[LeaseLostError], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
+    leave: Callable[[], bool] = lambda: False,
 ) -> Iterator[Held]:
     """Keep leases while the body runs, and free them when it ends, however it ends.
 
@@ -184,6 +188,7 @@ def holding(
     :param every: seconds between two renewals; by default a quarter of how long they last
     :param on_lost: called from another thread for each lease that is lost
     :param clock: seconds that never go back
+    :param leave: asked in the end: whether somebody else takes the leases up, so that they are not to be freed
     :raises LeaseLostError: one of them was lost before the body could start
     :raises HistoryError: the database did not answer before the body could start
     """
@@ -193,7 +198,11 @@ def holding(
         threads = held.start(leases, seconds / 4 if every is None else every)
         yield held
     finally:
-        held.stop(threads)
+        held.stop(threads, leave=leave())
+
+
+def _nothing() -> None:
+    pass
 
 
 def _not_renewed(lease: Lease) -> LeaseLostError:

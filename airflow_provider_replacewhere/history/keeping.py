@@ -27,6 +27,7 @@ class LedgerLeases:
     :param seconds: how long a lease lasts without being renewed
     :param sleep: how to wait; what it raises ends the waiting
     :param on_lost: called, from another thread, when a lease is lost while a run goes on
+    :param leave: asked in the end: whether somebody else takes the leases up, so that they are not to be freed
     """
 
     keeper: LeaseKeeper
@@ -36,6 +37,7 @@ class LedgerLeases:
     seconds: float = LEASE_SECONDS
     sleep: Callable[[float], None] = time.sleep
     on_lost: Callable[[LeaseLostError], None] | None = None
+    leave: Callable[[], bool] = lambda: False
 
     @contextmanager
     def holding(self, target: str, flow: str, run_id: str, region: Region) -> Iterator[Permit | Overlapped]:
@@ -70,7 +72,8 @@ class LedgerLeases:
 
     @contextmanager
     def _kept(self, lease: Lease) -> Iterator[Permit]:
-        with holding(self.keeper, [lease], seconds=self.seconds, on_lost=self.on_lost) as held:
+        kept = holding(self.keeper, [lease], seconds=self.seconds, on_lost=self.on_lost, leave=self.leave)
+        with kept as held:
 
             def permit() -> None:
                 held.permit(lease)

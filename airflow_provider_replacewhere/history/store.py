@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from airflow_provider_replacewhere.history.base import worker_time
 from airflow_provider_replacewhere.history.counter import lock_counter
 from airflow_provider_replacewhere.history.coverage import KEEP_AFTER, keep_coverage, read_coverage
 from airflow_provider_replacewhere.history.lease_store import LeaseStore
+from airflow_provider_replacewhere.history.listing import page_of
 from airflow_provider_replacewhere.history.lost import MOST_LOOKED_AT, given_up
 from airflow_provider_replacewhere.history.records import Event, EventKind, Run, RunStatus, fold, unreadable_row
 from airflow_provider_replacewhere.history.retention import Outline, forgettable
@@ -151,6 +152,8 @@ class HistoryStore(LeaseStore):
         status: RunStatus | str | None = None,
         limit: int | None = 100,
         before: int | None = None,
+        mode: str | None = None,
+        text: str | None = None,
     ) -> list[Run]:
         """Runs, the newest first.
 
@@ -159,26 +162,11 @@ class HistoryStore(LeaseStore):
         :param status: only those of this status
         :param limit: at most so many; None: all
         :param before: only runs with a smaller ``sequence``: the next page is ``before=page[-1].sequence``
+        :param mode: only those that ended well in this mode
+        :param text: only those with this text in their flow, target, task, condition or error, in any letter case
         :raises RequestError: the status is none
         """
-        first, other = events.alias("first"), events.alias("other")
-        of_same_run = other.c.run_key == first.c.run_key
-        # A run is listed by its first event, so that a page is read along the primary key, however long the history.
-        page = sa.select(first.c.run_key).where(~sa.exists().where(of_same_run, other.c.sequence < first.c.sequence))
-        if target is not None:
-            page = page.where(first.c.target_key == target_digest(target))
-        if flow is not None:
-            page = page.where(first.c.flow == flow)
-        if before is not None:
-            page = page.where(first.c.sequence < before)
-        if status is not None:
-            ended = {
-                kind: sa.exists().where(of_same_run, other.c.kind == kind.value)
-                for kind in (EventKind.SUCCEEDED, EventKind.FAILED, EventKind.LOST)
-            }
-            page = page.where(_is(status, ended))
-        page = page.order_by(first.c.sequence.desc())
-        return self._fold_of(page.limit(limit) if limit is not None else page)
+        return self._fold_of(page_of(target, flow, status, mode, text, before, limit))
 
     def run(self, run_id: str) -> Run | None:
         """The run of this id, or None.
@@ -395,17 +383,3 @@ def _open_runs(connection: Connection, key: str) -> list[Event]:
     )
     has_more = sa.exists().where(events.c.run_key == newest.c.run_key, events.c.kind != EventKind.STARTED.value)
     return [event_of(row) for row in connection.execute(sa.select(newest).where(~has_more)).mappings()]
-
-
-def _is(status: RunStatus | str, ended: Mapping[EventKind, sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
-    succeeded, failed, lost = (ended[kind] for kind in (EventKind.SUCCEEDED, EventKind.FAILED, EventKind.LOST))
-    match status:
-        case RunStatus.SUCCEEDED:
-            return succeeded
-        case RunStatus.FAILED:
-            return failed & ~succeeded
-        case RunStatus.LOST:
-            return lost & ~failed & ~succeeded
-        case RunStatus.RUNNING:
-            return ~lost & ~failed & ~succeeded
-    raise RequestError(f"The status is {status!r}.", hint=f"Valid are {', '.join(RunStatus)}.")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_replacewhere.history.leases import Claim, Conflict, Granted, Lease
     from airflow_provider_replacewhere.history.records import Run, RunStatus
     from airflow_provider_replacewhere.history.store import HistoryStore
+    from airflow_provider_replacewhere.history.view import HistoryView
     from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, RunReport
     from airflow_provider_replacewhere.predicates.region import Region
 
@@ -104,6 +105,17 @@ class PredicateHistoryHook(BaseHook):
         """Where the ledger is, without the password."""
         return self.store.url
 
+    @cached_property
+    def view(self) -> HistoryView:
+        """The ledger for people who look at it: it is never written to, not even to migrate its schema.
+
+        :raises RequestError: the connection does not exist or does not describe a database
+        """
+        # Imported here because it brings SQLAlchemy, which no Dag file needs.
+        from airflow_provider_replacewhere.history.view import HistoryView
+
+        return HistoryView(self._database_url())
+
     def get_conn(self) -> HistoryStore:
         """The ledger."""
         return self.store
@@ -172,9 +184,11 @@ class PredicateHistoryHook(BaseHook):
         status: RunStatus | str | None = None,
         limit: int | None = 100,
         before: int | None = None,
+        mode: str | None = None,
+        text: str | None = None,
     ) -> list[Run]:
         """Runs, the newest first; see :meth:`HistoryStore.runs`."""
-        return self.store.runs(target=target, flow=flow, status=status, limit=limit, before=before)
+        return self.store.runs(target, flow, status, limit, before, mode, text)
 
     def run(self, run_id: str) -> Run | None:
         """The run of this id, or None; see :meth:`HistoryStore.run`."""

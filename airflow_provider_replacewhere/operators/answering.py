@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import logging
 import threading
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,12 +38,16 @@ class Letters(Protocol):
         """Leave a letter, whole or not at all."""
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass
 class Stop:
     """Tells the thread that answers to end, wherever it waits."""
 
     event: threading.Event = field(default_factory=threading.Event)
-    on_sleep: Callable[[], None] = lambda: None
+    on_sleep: Callable[[], None] = _nothing
 
     def sleep(self, seconds: float) -> None:
         """:raises InterruptedError: the application has ended"""
@@ -50,25 +56,74 @@ class Stop:
             raise InterruptedError("the application has ended")
 
 
+@dataclass
+class Waits:
+    """Sleeps for leases that wait for other runs, and adds up how long they did.
+
+    :param stop: ends the waiting
+    """
+
+    stop: Stop
+    seconds: float = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        """:raises InterruptedError: the application has ended"""
+        began = time.monotonic()
+        try:
+            self.stop.sleep(seconds)
+        finally:
+            self.seconds += time.monotonic() - began
+
+
+def start_answering(
+    letters: Letters,
+    leases: LedgerLeases,
+    stop: Stop,
+    *,
+    poll_seconds: float,
+    taken_up: bool = False,
+    on_contact: Callable[[], None] = _nothing,
+) -> Callable[[], None]:
+    """Answer the driver's questions from a thread; see :func:`answering`.
+
+    :return: what ends it, and waits until it has
+    """
+    answers = _Answers(letters, leases, stop, poll_seconds, taken_up, on_contact)
+    stop.on_sleep = answers.live
+    # What it logs is told where the caller's own words are.
+    target = partial(contextvars.copy_context().run, answers.run)
+    thread = threading.Thread(target=target, name="answers about leases", daemon=True)
+    thread.start()
+
+    def end() -> None:
+        stop.event.set()
+        thread.join(_GOODBYE_SECONDS)
+
+    return end
+
+
 @contextmanager
 def answering(
-    letters: Letters, leases: LedgerLeases, stop: Stop, *, poll_seconds: float, taken_up: bool = False
+    letters: Letters,
+    leases: LedgerLeases,
+    stop: Stop,
+    *,
+    poll_seconds: float,
+    taken_up: bool = False,
+    on_contact: Callable[[], None] = _nothing,
 ) -> Iterator[None]:
     """Answer the driver's questions while the body waits for its application, and give its leases back afterwards.
 
     :param leases: whose waiting is ended by ``stop``
     :param poll_seconds: between two looks for a question
-    :param taken_up: whether another worker has answered before
+    :param taken_up: whether somebody else has answered before
+    :param on_contact: called, from another thread, when the driver is first heard of
     """
-    answers = _Answers(letters, leases, stop, poll_seconds, taken_up)
-    stop.on_sleep = answers.live
-    thread = threading.Thread(target=answers.run, name="answers about leases", daemon=True)
-    thread.start()
+    end = start_answering(letters, leases, stop, poll_seconds=poll_seconds, taken_up=taken_up, on_contact=on_contact)
     try:
         yield
     finally:
-        stop.event.set()
-        thread.join(_GOODBYE_SECONDS)
+        end()
 
 
 @dataclass
@@ -78,6 +133,8 @@ class _Answers:
     stop: Stop
     poll_seconds: float
     taken_up: bool
+    on_contact: Callable[[], None]
+    _is_in_contact: bool = False
     _held: dict[str, tuple[ExitStack, Permit]] = field(default_factory=dict)
     _lived_at: float | None = None
 
@@ -92,6 +149,9 @@ class _Answers:
         try:
             for number in count(self._catch_up() if self.taken_up else 1):
                 question = self._next(QUESTION.format(number))
+                if not self._is_in_contact:
+                    self._is_in_contact = True
+                    self.on_contact()
                 self.letters.write(ANSWER.format(number), json.dumps(self._answer(question)))
         except InterruptedError:
             pass

@@ -3,6 +3,9 @@
 Airflow keeps one value for a task over all its tries, and does not drop it when the task is cleared. So the value says
 which *logical run* of the task it belongs to: one of another is no reason not to run. Where the application's request
 is, its outcome will be, and its questions are, is the exchange, which outlives the worker.
+
+A task that is deferred is taken up in the same way, by its own try: the worker goes away on purpose, a trigger answers
+the driver's questions, and a worker comes back when the application has ended.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-from airflow_provider_replacewhere.errors import ReplaceWhereError
+from airflow_provider_replacewhere.errors import ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.operators.exchange import Exchange, reopen_exchange
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from airflow.triggers.base import BaseTrigger
     from pydantic import JsonValue
 
     from airflow_provider_replacewhere.planning.request import RunRequest
@@ -89,17 +93,43 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         mode ``cluster``, and a way to ask for the application: ``yarn_track_via_rm_api`` or
         ``track_driver_via_k8s_api``. None: where all of that is there. Without it the application that was left behind
         gets no permission to commit, and the next try submits another.
+    :param deferrable: whether the task frees its worker while the application runs: a trigger waits for it, and answers
+        the driver. Needs what ``durable`` needs
     """
 
-    def __init__(self, *, durable: bool | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, durable: bool | None = None, deferrable: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.durable = self._can_be_asked_for if durable is None else durable
+        self.deferrable = deferrable
         self._logical_run: str | None = None
         self._sent_to: Exchange | None = None
         self._submitted: Submitted | None = None
         self._is_taken_up = False
         self._was_killed = False
         self._keeps_state = False
+        self._resumes = False
+        self._ended_as: str | None = None
+
+    def check_deferrable(self, context: Context, *, is_remote: bool) -> None:
+        """:raises RequestError: the task is to be deferred, and cannot be"""
+        if not self.deferrable:
+            return
+        if not (is_remote and self.durable and self._can_be_asked_for):
+            raise RequestError(
+                "deferrable is True, but this application cannot go on without its worker.",
+                hint="It takes deploy mode 'cluster' and a way to ask for the application: yarn_track_via_rm_api=True "
+                "on YARN, track_driver_via_k8s_api=True on Kubernetes; and durable must not be False.",
+            )
+        if cast("Any", context).get("task_state_store") is None:
+            raise RequestError(
+                "deferrable is True, but this Airflow keeps nothing for a task that it defers.",
+                hint="It takes Airflow 3.3.",
+            )
+        if getattr(self, "_yarn_rm_auth", None) is not None:
+            raise RequestError(
+                "deferrable is True, but a trigger cannot be given yarn_rm_auth.",
+                hint="Leave it out: with a keytab in the Spark connection, Kerberos is used without.",
+            )
 
     def take_up(self, context: Context, wanted: RunRequest) -> tuple[Exchange, RunRequest] | None:
         """The application that an earlier try of this run has submitted, if its outcome is still to be had.
@@ -112,6 +142,7 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         logical_run = wanted.logical_run or wanted.run_id
         self._logical_run, self._sent_to, self._submitted = logical_run, None, None
         self._is_taken_up = self._was_killed = False
+        self._ended_as = None
         self._keeps_state = cast("Any", context).get("task_state_store") is not None
         found = Submitted.from_json(store.get(self.external_id_key)) if (store := self._store(context)) else None
         if found is None:
@@ -119,23 +150,26 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         try:
             status = super().get_job_status(found.job, context)
         except Exception as error:  # whatever the cluster's client raises, also of what it has forgotten
+            if self._resumes:
+                raise  # this try's own application
             # Whatever it does, without an exchange it gets no permission to commit.
             self.log.warning("  nothing is known of application %s, of an earlier try: %s", found.job, error)
             reopen_exchange(found.run_id, found.place).discard()
             return None
         is_active = self.is_job_active(status)
-        if found.logical_run == logical_run and (is_active or self.is_job_succeeded(status)):
+        is_over = not (is_active or self.is_job_succeeded(status))
+        # One that failed is no reason not to submit another, unless this try itself has waited for it.
+        if found.logical_run == logical_run and (self._resumes or not is_over):
             taken = found.taken_up()
-            if taken is not None and taken[1].asks_the_same(wanted):
-                self.log.info(
-                    "  going on with application %s, which an earlier try has submitted: %s", found.job, status
-                )
+            if taken is not None and (self._resumes or taken[1].asks_the_same(wanted)):
+                whom = "this" if self._resumes else "an earlier"
+                self.log.info("  going on with application %s, which %s try has submitted: %s", found.job, whom, status)
                 self._submitted, self._sent_to, self._is_taken_up = found, taken[0], True
+                self._ended_as = status if is_over else None
                 return taken
         if is_active:
             self.log.warning("  cancelling application %s, which an earlier try has left behind", found.job)
-            self._tell_hook(found.job)
-            super().on_kill()
+            self.cancel(found.job)
         reopen_exchange(found.run_id, found.place).discard()
         return None
 
@@ -163,6 +197,9 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
     # -- what the parent's machine asks
 
     def submit_job(self, context: Context) -> Any:
+        if self._ended_as is not None and self._submitted is not None:
+            self._run_post_submit_commands()
+            raise RuntimeError(f"The application {self._submitted.job} has ended: {self._ended_as}.")
         store = self._store(context)
         if store is not None:
             store.delete(self._K8S_DRIVER_STATUS_KEY)  # of an application before this one
@@ -178,8 +215,46 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         return super().get_job_status(_job(external_id), context)
 
     def poll_until_complete(self, external_id: JsonValue, context: Context) -> None:
-        self._tell_hook(_job(external_id))
-        super().poll_until_complete(_job(external_id), context)
+        job = _job(external_id)
+        self._tell_hook(job)
+        # Looked at once before: one that has ended by now, well or not, is nothing to wait for.
+        if self.deferrable and self._submitted is not None and self.is_job_active(self.state_of(job)):
+            self.log.info("  the application %s runs, and this worker is free until it ends", job)
+            self.defer(
+                trigger=self.trigger_of(self._submitted),
+                method_name="execute_complete",
+                timeout=self.execution_timeout,
+            )
+        super().poll_until_complete(job, context)
+
+    def get_job_result(self, external_id: JsonValue, context: Context) -> None:
+        if self._resumes:
+            self._run_post_submit_commands()  # which the parent leaves to who polls
+        super().get_job_result(_job(external_id), context)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """As the parent's. An application that was given up, since it took too long, is cancelled."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except Exception as error:
+            store = self._store(context)
+            found = Submitted.from_json(store.get(self.external_id_key)) if store is not None else None
+            if type(error).__name__ == "TaskDeferralTimeout" and found is not None:
+                self.cancel(found.job)
+            raise
+
+    def trigger_of(self, submitted: Submitted) -> BaseTrigger:
+        """What waits for an application while no worker does."""
+        raise NotImplementedError
+
+    def state_of(self, job: str) -> str:
+        """How the cluster says that an application is doing."""
+        return super().get_job_status(job, cast("Context", {}))
+
+    def cancel(self, job: str) -> None:
+        """Let the cluster end an application."""
+        self._tell_hook(job)
+        super().on_kill()
 
     def on_kill(self) -> None:
         self._was_killed = True
@@ -190,6 +265,10 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         # The tracking came before an application could be taken up.
         tracked = getattr(self, "_yarn_track_via_rm_api", False) or getattr(self, "_track_driver_via_k8s_api", False)
         return bool(tracked) and hasattr(SparkSubmitOperator, "get_job_status")
+
+    def _run_post_submit_commands(self) -> None:
+        if self._hook is not None:
+            self._hook._run_post_submit_commands()
 
     def _store(self, context: Context) -> StateStore | None:
         return cast("Any", context).get("task_state_store") if self.outlives_worker else None

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from airflow_provider_replacewhere.errors import RequestError, SubmitError
 from airflow_provider_replacewhere.operators.cluster import Cluster
-from airflow_provider_replacewhere.planning.questions import MOST_BYTES
-from airflow_provider_replacewhere.planning.report import JobOutcome
+from airflow_provider_replacewhere.planning.questions import APPLICATION, MOST_BYTES
+from airflow_provider_replacewhere.planning.report import Application, JobOutcome
 from airflow_provider_replacewhere.planning.request import RunRequest
 
 if TYPE_CHECKING:
@@ -71,6 +71,14 @@ class Exchange:
                 f"The driver's question {name} has more than {MOST_BYTES} bytes.", hint=_NOBODY_ELSE.format(self.place)
             )
         return text
+
+    def application(self) -> Application | None:
+        """Where the driver says that it can be looked at; None where it says nothing that can be read."""
+        try:
+            text = self.read(APPLICATION)
+            return None if text is None else Application.from_json(json.loads(text))
+        except (RequestError, TypeError, ValueError, RecursionError):
+            return None
 
     def write(self, name: str, text: str) -> None:
         """An answer to the driver, or a sign of life, for which the driver may have made no folder yet."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import TaskDeferred
+
 from airflow_provider_replacewhere.errors import (
     HistoryError,
     HistoryRowError,
@@ -77,6 +79,8 @@ class Ledger:
                 self._start(request, flow)
         try:
             yield
+        except TaskDeferred:
+            raise  # the runs go on
         except BaseException as error:
             self._fail_open(error)
             raise

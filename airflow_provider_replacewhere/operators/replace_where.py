@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -13,32 +12,37 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, Asset
+from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 
-from airflow_provider_replacewhere.errors import ReplaceWhereError, SubmitError
+from airflow_provider_replacewhere.errors import SubmitError
 from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
+from airflow_provider_replacewhere.links.operator_links import RunLink, SparkLink, TableLink
 from airflow_provider_replacewhere.operators import summary
-from airflow_provider_replacewhere.operators.answering import Stop, answering
+from airflow_provider_replacewhere.operators.answering import Stop, Waits, answering
 from airflow_provider_replacewhere.operators.asked import Asked, check_asked, full_refresh, names, truth
 from airflow_provider_replacewhere.operators.cluster import Cluster, check_spark_binary, cluster_of, with_delta
 from airflow_provider_replacewhere.operators.definition import Definition, PathLike, define
-from airflow_provider_replacewhere.operators.durable import NOTICED_SECONDS, DurableSparkSubmitOperator
+from airflow_provider_replacewhere.operators.durable import NOTICED_SECONDS, DurableSparkSubmitOperator, Submitted
 from airflow_provider_replacewhere.operators.exchange import Exchange, open_exchange
 from airflow_provider_replacewhere.operators.following import LOCAL_SECONDS, REMOTE_SECONDS, following
 from airflow_provider_replacewhere.operators.instant import instant_of_run
 from airflow_provider_replacewhere.operators.ledger import Ledger
+from airflow_provider_replacewhere.operators.outlets import ASSET_URI, check_asset_uri, tell_outlets
 from airflow_provider_replacewhere.operators.package import code_package
-from airflow_provider_replacewhere.operators.package import fingerprint as package_fingerprint
+from airflow_provider_replacewhere.operators.partitions import check_partition_keys
+from airflow_provider_replacewhere.operators.task import as_airflow_errors, folders_of, identity_of, logical_run_of
+from airflow_provider_replacewhere.operators.telling import OnEvent, Teller, check_callbacks, failures_told
 from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
 from airflow_provider_replacewhere.planning.leasing import WAIT_SECONDS, check_on_overlap
 from airflow_provider_replacewhere.planning.limits import Limits
 from airflow_provider_replacewhere.planning.questions import SILENCE_SECONDS
-from airflow_provider_replacewhere.planning.report import JobOutcome, RunReport
+from airflow_provider_replacewhere.planning.report import Application, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import Identity, RunRequest
 
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.providers.common.compat.sdk import Context
+    from airflow.triggers.base import BaseTrigger
 
     from airflow_provider_replacewhere.flows.model import Flow
     from airflow_provider_replacewhere.history.leases import Lease
@@ -56,8 +60,9 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
 
     The task returns ``{"run_id", "as_of", "dry_run", "flows": {flow: {…}}}``, and for each flow ``mode``, ``reasons``,
     ``window``, ``replaced``, ``rows_deleted``, ``rows_written``, ``target_version``, ``token`` and ``run_id``. The
-    events of the task's outlets carry the same as extra, when something was written. A failure that would come again
-    fails the task at once; any other leaves it to the task's retries.
+    events of the task's outlets carry the same as extra, when something was written; an outlet that is an asset alias
+    has no event otherwise. A failure that would come again fails the task at once; any other leaves it to the task's
+    retries.
 
     :param pipeline: SQL text, or a path or several: files, folders, or patterns. Relative paths are looked for in the
         Dag file's folder, in the Dag's ``template_searchpath``, then in the working directory. (templated)
@@ -93,6 +98,14 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
     :param exchange: a folder that driver and worker both reach, for the outcome; needed with deploy mode ``cluster``.
         A path, or a URI that may name an Airflow connection: ``s3a://connection@bucket/folder``. (templated)
     :param history_conn_id: connection of type ``replacewhere`` for the history of runs (templated)
+    :param on_event: a function of the task's context, a notifier, or a list of them: called for each thing that is
+        worth alerting somebody, which ``context["replacewhere_event"]`` tells; what goes wrong in it is logged
+    :param asset_uri: URI of the assets whose events an outlet that is an alias gets; ``{table}`` stands for the table
+    :param partition_keys: ``day``, ``week``, ``month`` or ``year``: an asset's event has those that were replaced as
+        partition keys, on Airflow 3.3 and later. Airflow starts no Dag by such an event but those that wait for
+        partitions. By default it has none
+    :param spark_history_url: address of Spark's history server, for the link to Spark's pages; by default the extra
+        ``spark_history_url`` of the Spark connection (templated)
     :param dry_run: plan only, write nothing; as an attribute it is called ``plan_only``, since every operator of
         Airflow has a method ``dry_run`` (templated)
     """
@@ -111,10 +124,12 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         "root",
         "exchange",
         "history_conn_id",
+        "spark_history_url",
         "plan_only",
     )
     # A template field whose value ends like this would be replaced by the file's content: pipeline="flows/daily.sql".
     template_ext: Sequence[str] = ()
+    operator_extra_links = (TableLink(), RunLink(), SparkLink())
     template_fields_renderers = {"query": "sql", "replace_where": "sql"}  # noqa: RUF012  (as Airflow declares it)
     ui_color = "#d7ecf2"
 
@@ -147,6 +162,10 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         root: str | None = None,
         exchange: str | None = None,
         history_conn_id: str = PredicateHistoryHook.default_conn_name,
+        on_event: OnEvent | Sequence[OnEvent] | None = None,
+        asset_uri: str = ASSET_URI,
+        partition_keys: str | None = None,
+        spark_history_url: str | None = None,
         dry_run: bool | str = False,
         name: str = "replacewhere",
         **kwargs: Any,
@@ -181,7 +200,13 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         self.root = root
         self.exchange = exchange
         self.history_conn_id = history_conn_id
+        self.on_event = on_event
+        self.asset_uri = asset_uri
+        self.partition_keys = partition_keys
+        self.spark_history_url = spark_history_url
         self.plan_only = dry_run
+        self._teller: Teller | None = None
+        self._identity = Identity()
         self._sent: tuple[Path, Path] | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]  # it returns nothing
@@ -189,27 +214,56 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
 
         :return: the summary of the run, plain JSON
         """
-        with _as_airflow_errors():
-            check_on_overlap(self.on_overlap)
-            cluster = self._find_cluster()
-            definition = self._read_definition(context)
-            asked = self._read_asked(definition, context)
-            check_asked(asked, definition)
-            hook = PredicateHistoryHook(self.history_conn_id)
-            wanted = self._wanted(context, definition, asked)
-            with self._exchange(context, cluster, wanted) as (exchange, running):
-                ledger = Ledger(hook, running.identity if running else wanted.identity)
-                request = running or self._request(wanted, exchange, definition, ledger)
-                self._say(summary.request_lines(request, cluster.master))
-                with ledger.running(request, definition, taken_up=running is not None):
-                    outcome = None if running else self._look(request, cluster)
-                    if outcome is None:
-                        outcome = self._run_application(context, exchange, request, definition, taken_up=bool(running))
-                    ledger.record(outcome)
-                self.forget(context)
-            self._tell(context, outcome)
-            outcome.raise_for_failure()
-            return summary.xcom_value(outcome, request, self._busy(outcome) if request.dry_run else ())
+        self._resumes = False
+        return self._run_and_tell(context)
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Go on where :meth:`execute` has freed the worker: the application has ended.
+
+        :return: the same as :meth:`execute`
+        """
+        self.log.info("  application %s: %s", event["job"], event["state"])
+        self._resumes = True
+        return self._run_and_tell(context, event["waited_seconds"])
+
+    def _run_and_tell(self, context: Context, waited_seconds: float = 0.0) -> dict[str, Any]:
+        with as_airflow_errors():
+            callbacks = check_callbacks(self.on_event)
+            teller = self._teller = Teller(context, callbacks, self._conn_id, self.spark_history_url)
+            teller.waited_seconds = waited_seconds
+            with failures_told(teller):
+                return self._run(context, teller)
+
+    def _run(self, context: Context, teller: Teller) -> dict[str, Any]:
+        check_on_overlap(self.on_overlap)
+        check_asset_uri(self.asset_uri)
+        check_partition_keys(self.partition_keys)
+        cluster = self._find_cluster()
+        self.check_deferrable(context, is_remote=cluster.is_remote)
+        definition = self._read_definition(context)
+        asked = self._read_asked(definition, context)
+        check_asked(asked, definition)
+        hook = PredicateHistoryHook(self.history_conn_id)
+        wanted = self._wanted(context, definition, asked)
+        with self._exchange(context, cluster, wanted) as (exchange, running):
+            ledger = Ledger(hook, running.identity if running else wanted.identity)
+            request = running or self._request(wanted, exchange, definition, ledger)
+            self._say(summary.request_lines(request, cluster.master))
+            teller.begin(request, definition.selected(request.select))
+            with ledger.running(request, definition, taken_up=running is not None):
+                found = None if running else self._look(request, cluster)
+                outcome = found or self._run_application(context, exchange, request, definition, teller, running)
+                ledger.record(outcome)
+            self.forget(context)
+        self._tell(context, outcome)
+        teller.end(outcome, without_spark=found is not None)
+        outcome.raise_for_failure()
+        return summary.xcom_value(outcome, request, self._busy(outcome) if request.dry_run else ())
+
+    @property
+    def links(self) -> dict[str, str]:
+        """The addresses to show beside the task, by the keys of their XComs."""
+        return self._teller.links if self._teller is not None else {}
 
     def _busy(self, outcome: JobOutcome) -> list[Lease]:
         """Who is writing what a plan would replace."""
@@ -235,7 +289,7 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
                 "properties": dict(self.table_properties or {}),
                 "comment": self.comment,
             },
-            folders=_folders(context),
+            folders=folders_of(context),
             time_zone=self.time_zone,
             null_keys=self.null_keys,
         )
@@ -280,11 +334,11 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             root=self.root,
             allow_missing_columns=self.allow_missing_columns,
             skip_unchanged=self.skip_unchanged,
-            identity=_identity(context),
+            identity=identity_of(context),
             dry_run=asked.dry_run,
             only_stale=asked.only_stale,
             fingerprint=self._fingerprint(definition),
-            logical_run=_logical_run(context),
+            logical_run=logical_run_of(context),
             undo=asked.undo,
             chunking=asked.chunking,
             chunk=asked.chunk,
@@ -335,32 +389,22 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
     def _fingerprint(self, definition: Definition) -> str | None:
         """Of all that decides what the flows mean; None where that cannot be told without Spark."""
         # Imported here because no Dag file needs it.
-        from airflow_provider_replacewhere.operators.surroundings import settings_of
-        from airflow_provider_replacewhere.planning.fingerprint import fingerprint
+        from airflow_provider_replacewhere.operators.surroundings import fingerprint_of
 
-        if not definition.is_complete:
-            return None
         try:
-            return fingerprint(
-                {
-                    "definition": {
-                        "documents": [document.text for document in definition.documents],
-                        "arguments": asdict(definition.arguments) if definition.arguments else None,
-                        "time_zone": self.time_zone,
-                        "null_keys": self.null_keys,
-                        "root": self.root,
-                        "allow_missing_columns": self.allow_missing_columns,
-                    },
-                    "spark": settings_of(self, self._conn_id),
-                    "package": package_fingerprint(),
-                }
-            )
+            return fingerprint_of(self, self._conn_id, definition)
         except OSError as error:
             self.log.info("  a part of the configuration cannot be read: %s", error)
             return None
 
     def _run_application(
-        self, context: Context, exchange: Exchange, request: RunRequest, definition: Definition, *, taken_up: bool
+        self,
+        context: Context,
+        exchange: Exchange,
+        request: RunRequest,
+        definition: Definition,
+        teller: Teller,
+        running: RunRequest | None,
     ) -> JobOutcome:
         # Imported here because it brings the region algebra, which no Dag file needs.
         from airflow_provider_replacewhere.history.keeping import LedgerLeases
@@ -374,17 +418,27 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         self.conf = with_delta(self.conf, self.properties_file)
         self._sent = (exchange.request_file, code.archive)
         self._hook = None
-        stop, history = Stop(), PredicateHistoryHook(self.history_conn_id)
-        _ = history.store  # the connection is read here: Airflow need not answer several threads of a task at once
+        self._identity = request.identity
+        stop = Stop()
+        waits = Waits(stop)
+        history = PredicateHistoryHook(self.history_conn_id)
+        history.get_conn()  # in this thread: only one at a time may ask Airflow for a connection
         leases = LedgerLeases(
             history,
             request.identity,
             self.on_overlap,
             self.wait_seconds,
-            sleep=stop.sleep,
+            sleep=waits.sleep,
             on_lost=lambda _: self.on_kill(),
         )
-        poll_seconds = 0.1 if exchange.is_local else 2.0
+        answers = answering(
+            exchange,
+            leases,
+            stop,
+            poll_seconds=0.1 if exchange.is_local else 2.0,
+            taken_up=running is not None,
+            on_contact=lambda: teller.is_running(exchange.application),
+        )
         follow = following(
             exchange,
             partial(history.record_outcome, identity=request.identity),
@@ -392,8 +446,15 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             self.log.warning,
             every_seconds=LOCAL_SECONDS if exchange.is_local else REMOTE_SECONDS,
         )
-        with answering(exchange, leases, stop, poll_seconds=poll_seconds, taken_up=taken_up), follow:
-            failure = self._submit(context)
+        try:
+            # The trigger of a task that is deferred answers from the first question on.
+            with nullcontext() if self.deferrable else answers, follow:
+                failure = self._submit(context)
+        except TaskDeferred:
+            if self._submitted is not None:
+                teller.is_left(Application(self._submitted.job))
+            raise
+        teller.has_ended(waits.seconds)
         try:
             outcome = exchange.outcome()
         except SubmitError as missing:
@@ -401,6 +462,13 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         if failure is None:
             return outcome
         return _of_failed_application(outcome, request, definition.selected(request.select))
+
+    def trigger_of(self, submitted: Submitted) -> BaseTrigger:
+        """See the parent's."""
+        # Imported here because no Dag file needs it.
+        from airflow_provider_replacewhere.triggers.application import ApplicationTrigger
+
+        return ApplicationTrigger.of(self, self._conn_id, submitted, self._identity)
 
     def _submit(self, context: Context) -> Exception | None:
         """Start the application, wait for its end, and return the error with which it ended, if any."""
@@ -430,11 +498,19 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
             self._say(summary.report_lines(report))
         for failure in outcome.failures:
             self._say(summary.failure_lines(failure))
-        for outlet in self.outlets or ():
-            if isinstance(outlet, Asset):
-                extra = summary.asset_extra(getattr(outlet, "name", ""), outlet.uri, outcome.reports)
-                if extra is not None:
-                    context["outlet_events"][outlet].extra = extra
+        outlets, warn = self.outlets or (), self.log.warning
+        tell_outlets(context, outlets, self.asset_uri, outcome.reports, self.partition_keys, warn)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002  (as OpenLineage asks)
+        """What the task read and wrote, for Airflow's OpenLineage provider."""
+        # Imported here because it is no dependency.
+        from airflow_provider_replacewhere.operators.facets import facets
+
+        return facets(self._teller)
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
+        """The same of a task that failed: what ended well before is told."""
+        return self.get_openlineage_facets_on_complete(task_instance)
 
     def _say(self, lines: Sequence[str]) -> None:
         for line in lines:
@@ -460,39 +536,6 @@ def _of_failed_application(outcome: JobOutcome, request: RunRequest, flows: Sequ
 def _is_last(report: RunReport) -> bool:
     """Whether no chunk comes after this one."""
     return report.chunk is None or report.chunk.number == report.chunk.of
-
-
-@contextmanager
-def _as_airflow_errors() -> Iterator[None]:
-    try:
-        yield
-    except ReplaceWhereError as error:
-        kind = AirflowException if error.retryable else AirflowFailException
-        raise kind(str(error)) from error
-
-
-def _identity(context: Context) -> Identity:
-    ti = context["ti"]
-    return Identity(ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.try_number)
-
-
-def _logical_run(context: Context) -> str:
-    """What all tries of one task's run have in common; who clears the task, or runs its Dag again, asks for another.
-
-    Clearing raises the number of tries that are allowed at most, which a retry does not. A Dag run that was deleted and
-    made again has the same id, but begins at another time.
-    """
-    ti: Any = context["ti"]
-    began = getattr(context.get("dag_run"), "start_date", None)
-    parts = (ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.max_tries, began and began.isoformat())
-    return json.dumps(parts)
-
-
-def _folders(context: Context) -> list[str]:
-    dag: Any = context["dag"]
-    searchpath = dag.template_searchpath or ()
-    searchpath = [searchpath] if isinstance(searchpath, str) else list(searchpath)
-    return list(dict.fromkeys([str(Path(dag.fileloc).parent), *searchpath, str(Path.cwd())]))
 
 
 def _joined(given: str | None, path: Path) -> str:

@@ -89,7 +89,7 @@ def xcom_value(outcome: JobOutcome, request: RunRequest, leases: Sequence[Lease]
         "run_id": outcome.run_id,
         "as_of": request.as_of.isoformat(),
         "dry_run": request.dry_run,
-        "flows": {flow: _flow_value(reports) for flow, reports in _by_flow(outcome).items()},
+        "flows": {flow: flow_value(reports) for flow, reports in _by_flow(outcome).items()},
         **({"plan": plan_text(outcome, leases)} if request.dry_run else {}),
     }
 
@@ -130,14 +130,22 @@ def _by_flow(outcome: JobOutcome) -> dict[str, list[RunReport]]:
 def asset_extra(name: str, uri: str, reports: Sequence[RunReport]) -> dict[str, Any] | None:
     """The extra for one outlet's event; None when nothing was written that concerns it.
 
+    See :func:`concerned`.
+    """
+    found = concerned(name, uri, reports)
+    return {"replacewhere": [_event_value(report) for report in found]} if found else None
+
+
+def concerned(name: str, uri: str, reports: Sequence[RunReport]) -> list[RunReport]:
+    """The runs that wrote something and that one outlet is about.
+
     An outlet that is called like a target, by its name or by the end of its URI, gets that target's run; any other
     outlet gets them all.
     """
     written = [report for report in reports if report.replaced is not None and not report.dry_run]
-    own = [report for report in written if _is_named(report, name, uri)]
-    others_are_named = any(_is_named(report, name, uri) for report in reports)
-    concerned = own if others_are_named else written
-    return {"replacewhere": [_event_value(report) for report in concerned]} if concerned else None
+    if any(_is_named(report, name, uri) for report in reports):
+        return [report for report in written if _is_named(report, name, uri)]
+    return written
 
 
 def _is_named(report: RunReport, name: str, uri: str) -> bool:
@@ -150,7 +158,7 @@ def _event_value(report: RunReport) -> dict[str, Any]:
     return {key: value[key] for key in EVENT_KEYS}
 
 
-def _flow_value(reports: Sequence[RunReport]) -> dict[str, Any]:
+def flow_value(reports: Sequence[RunReport]) -> dict[str, Any]:
     """What a flow's run did; of a backfill in chunks its last one, and sums over all."""
     last = reports[-1]
     value = last.to_json()

@@ -8,15 +8,21 @@ import importlib.util
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_replacewhere.operators.cluster import with_delta
+from airflow_provider_replacewhere.operators.package import fingerprint as package_fingerprint
+from airflow_provider_replacewhere.planning.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+    from airflow_provider_replacewhere.operators.definition import Definition
+    from airflow_provider_replacewhere.operators.replace_where import ReplaceWhereOperator
 
 # Of the environment, what Spark, Hadoop and Java read.
 _PREFIXES = ("SPARK_", "PYSPARK_", "HADOOP_", "YARN_", "HIVE_", "JAVA_", "_JAVA_", "JDK_")
@@ -30,6 +36,29 @@ _CONFIGURATIONS = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "HIVE_C
 _FILES = {"files": ",", "py_files": ",", "_archives": ",", "jars": ",", "driver_class_path": ":"}
 # Further attributes that say which code runs, or who reads. How many cores and how much memory do not matter.
 _ATTRIBUTES = ("packages", "exclude_packages", "_repositories", "_deploy_mode", "principal", "proxy_user")
+
+
+def fingerprint_of(operator: ReplaceWhereOperator, conn_id: str, definition: Definition) -> str | None:
+    """A fingerprint of all that decides what an operator's flows mean; None where that shows only in Spark.
+
+    :raises OSError: a part of it cannot be read
+    """
+    if not definition.is_complete:
+        return None
+    return fingerprint(
+        {
+            "definition": {
+                "documents": [document.text for document in definition.documents],
+                "arguments": asdict(definition.arguments) if definition.arguments else None,
+                "time_zone": operator.time_zone,
+                "null_keys": operator.null_keys,
+                "root": operator.root,
+                "allow_missing_columns": operator.allow_missing_columns,
+            },
+            "spark": settings_of(operator, conn_id),
+            "package": package_fingerprint(),
+        }
+    )
 
 
 def settings_of(operator: SparkSubmitOperator, conn_id: str) -> dict[str, Any]:

@@ -11,6 +11,9 @@ from airflow_provider_replacewhere.text import shown
 QUESTION = "question-{}.json"
 ANSWER = "answer-{}.json"
 
+APPLICATION = "application.json"
+"""The driver's first letter, which wants no answer: where the application can be looked at while it runs."""
+
 MOST_BYTES = 16 * 1024 * 1024
 """Of a question or an answer. A region has some thousand ranges at most; what is larger is nobody's letter."""
 

@@ -185,11 +185,37 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Application:
+    """Where a Spark application can be looked at.
+
+    :param id: as its cluster calls it
+    :param ui: address of the driver's own pages, which end with it; None: it has none
+    :param is_logged: whether it leaves an event log, from which a history server makes the same pages afterwards
+    """
+
+    id: str
+    ui: str | None = None
+    is_logged: bool = False
+
+    @classmethod
+    def from_json(cls, value: Any) -> Application:
+        """:raises TypeError: the value is none"""
+        if not isinstance(value, Mapping) or not isinstance(value.get("id"), str):
+            raise TypeError(f"an application is {shown(value)}")
+        ui, is_logged = value.get("ui"), value.get("is_logged", False)
+        if not isinstance(ui, str | None) or not isinstance(is_logged, bool):
+            raise TypeError(f"an application is {shown(value)}")
+        return cls(value["id"], ui, is_logged)
+
+
+@dataclass(frozen=True)
 class JobOutcome:
     """What one Spark application did: the reports of the runs that ended well, and the failures.
 
     :param error: what stopped the application before or outside any flow
     :param found: runs of others that it came upon in the targets' logs, in the order of their commits
+    :param application: in Spark; None: none was started, or it is not known
+    :param schemas: by target, the Spark types of its columns after the run, by name; of those that Spark looked at
     """
 
     run_id: str
@@ -197,6 +223,8 @@ class JobOutcome:
     failures: tuple[Failure, ...] = ()
     error: Mapping[str, Any] | None = None
     found: tuple[Found, ...] = ()
+    application: Application | None = None
+    schemas: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def raise_for_failure(self) -> None:
         """:raises ReplaceWhereError: the application, or one of its runs, failed"""
@@ -214,6 +242,8 @@ class JobOutcome:
                 "failures": [asdict(failure) for failure in self.failures],
                 "error": self.error,
                 "found": [{"report": f.report.to_json(), "identity": asdict(f.identity)} for f in self.found],
+                "application": asdict(self.application) if self.application else None,
+                "schemas": {target: dict(columns) for target, columns in self.schemas.items()},
             },
             indent=1,
         )
@@ -236,12 +266,17 @@ class JobOutcome:
             for failure in value["failures"]:
                 if not all(isinstance(part, str) for name, part in failure.items() if name != "error"):
                     raise TypeError(f"a failure is {shown(failure)}")
+            application, schemas = value.get("application"), value.get("schemas", {})
+            if not all(isinstance(text, str) for columns in schemas.values() for text in columns.values()):
+                raise TypeError(f"schemas is {shown(schemas)}")
             return cls(
                 run_id=value["run_id"],
                 reports=tuple(RunReport.from_json(r) for r in value["reports"]),
                 failures=tuple(Failure(**f) for f in value["failures"]),
                 error=value["error"],
                 found=tuple(Found(RunReport.from_json(f["report"]), Identity(**f["identity"])) for f in value["found"]),
+                application=Application.from_json(application) if application else None,
+                schemas=schemas,
             )
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise RequestError(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +22,8 @@ from airflow_provider_replacewhere.planning.chunks import chunks
 from airflow_provider_replacewhere.planning.known import Known
 from airflow_provider_replacewhere.planning.leasing import Leases, NoLeases
 from airflow_provider_replacewhere.planning.pipeline import flow_named, pipeline_of, selected
-from airflow_provider_replacewhere.planning.report import Failure, Found, JobOutcome, RunReport
+from airflow_provider_replacewhere.planning.questions import APPLICATION
+from airflow_provider_replacewhere.planning.report import Application, Failure, Found, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.predicates.clock import Clock
 from airflow_provider_replacewhere.predicates.region import Region
@@ -59,7 +61,11 @@ def main(arguments: list[str]) -> int:
     session = SparkSession.builder.getOrCreate()
     try:
         request = RunRequest.from_json(_read_request(arguments[0]))
-        outcome = run_request(session, request, lambda done: _report(session, request, done))
+        application = application_of(session)
+        _introduce(session, request, application)
+        outcome = run_request(
+            session, request, lambda done: _report(session, request, replace(done, application=application))
+        )
         for problem in (*(f.error for f in outcome.failures), *((outcome.error,) if outcome.error else ())):
             print(problem["message"], file=sys.stderr)
         return 1 if outcome.failures or outcome.error else 0
@@ -290,6 +296,7 @@ class _Application:
             tuple(self.reports),
             tuple(self.failures),
             found=tuple(self.setting.found),
+            schemas=dict(self.setting.schemas),
         )
 
 
@@ -302,6 +309,20 @@ class _UpstreamError(ReplaceWhereError):
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {"retryable": self._retryable}
+
+
+def application_of(session: SparkSession) -> Application:
+    """Where this application can be looked at."""
+    context = session.sparkContext
+    is_logged = session.conf.get("spark.eventLog.enabled", "false") == "true"
+    return Application(context.applicationId, context.uiWebUrl, is_logged)
+
+
+def _introduce(session: SparkSession, request: RunRequest, application: Application) -> None:
+    """Tell the worker where to look while the runs go on. It can do without."""
+    if request.questions_uri is not None:
+        with suppress(Exception):  # whatever the file system's client raises
+            write_text(session, f"{request.questions_uri}/{APPLICATION}", json.dumps(asdict(application)))
 
 
 def _leases(session: SparkSession, request: RunRequest) -> Leases:

@@ -46,6 +46,7 @@ class Setting:
 
     :param leases: who is asked for the regions that the runs write
     :param found: the runs that the ledger does not know, as they are come upon
+    :param schemas: by target, the types of its columns as the last run leaves them
     """
 
     session: SparkSession
@@ -54,6 +55,7 @@ class Setting:
     request: RunRequest
     leases: Leases = field(default_factory=NoLeases)
     found: list[Found] = field(default_factory=list)
+    schemas: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def directory(self) -> DirectoryCatalog | None:
@@ -91,6 +93,19 @@ class Prepared:
     def version(self) -> int | None:
         """The target's version; None where there is no table."""
         return None if self.state is None else self.state.version
+
+    def schema(self, *, is_written: bool) -> dict[str, str]:
+        """The types of the target's columns, by name.
+
+        :param is_written: whether as they are when the query has been written to it
+        """
+        there = () if self.state is None or (is_written and self.fit.redefines) else self.state.schema
+        columns = [*there, *(self.rows.schema if is_written else ())]
+        types: dict[str, str] = {}
+        for column in columns:
+            if column.name.lower() not in (name.lower() for name in types):
+                types[column.name] = column.dataType.simpleString()
+        return types
 
     def question(self, policy: str) -> Question:
         """What to ask of the sources' changes."""

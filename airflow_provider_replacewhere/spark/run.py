@@ -68,24 +68,29 @@ def run_flow(
         setting.found.extend(Found(each.report, each.identity) for each in seen.runs)
         return _Run(request, now, seen, override, full_refresh, started, permit)
 
+    def ended(now: Prepared, report: RunReport) -> RunReport:
+        is_written = report.replaced is not None and not request.dry_run
+        setting.schemas[report.target] = now.schema(is_written=is_written)
+        return report
+
     first = prepared()
     request.limits.check_window(first.window.region, first.window.sql, request.as_of)
     if request.dry_run:
-        return run(first, _nobody).plan()
+        return ended(first, run(first, _nobody).plan())
     region = Region.everything() if full_refresh else first.window.region
     with setting.leases.holding(str(flow.target), flow.name, run_id, region) as held:
         if isinstance(held, Overlapped):
-            return run(first, _nobody).skipped(held)
+            return ended(first, run(first, _nobody).skipped(held))
         # Those that were waited for may have written the target, and what is read as well.
         now = first if first.target.version() == first.version else prepared()
         for pause in PAUSES:
             try:
-                return run(now, held).go()
+                return ended(now, run(now, held).go())
             except ConcurrentWriteError:
                 # Another writer, who takes no lease. What is to be done may be something else now.
                 time.sleep(pause * random.uniform(0.5, 1.5))
                 now = prepared()
-        return run(now, held).go()
+        return ended(now, run(now, held).go())
 
 
 @dataclass(frozen=True)
@@ -272,6 +277,7 @@ class _Run:
 
     def _commit(self, decision: Decision, report: RunReport, rows: DataFrame) -> RunReport:
         session, state = self.prepared.session, self._existing()
+        report = _with_place(report, state)
         promised = promise(self.facts, decision, state.table_id, state.version)
         metadata = metadata_of(report, promised, self.request.identity)
         self.permit()
@@ -328,6 +334,13 @@ class _Run:
             return decision
         mode = Mode.NO_OP if differs.is_empty else Mode.INCREMENTAL
         return replace(decision, mode=mode, stale=differs, fresh=region.subtract(differs))
+
+
+def _with_place(report: RunReport, state: State) -> RunReport:
+    """The report, with where its target is: a table that the run had to make was nowhere when it was planned."""
+    information = report.planning_information
+    target = {**information["target_table_information"], "table_id": state.table_id, "path": state.path}
+    return replace(report, planning_information={**information, "target_table_information": target})
 
 
 def _replaced(decision: Decision, window: Window) -> str:

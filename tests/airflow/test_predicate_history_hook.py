@@ -254,3 +254,15 @@ def test_neither_importing_nor_using_the_hook_needs_airflows_own_database(connec
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "r", "Airflow's own log lines may come before"
     assert (tmp_path / "replacewhere" / "history.db").exists()
+
+
+def test_the_view_only_looks(history_file: Path) -> None:
+    view = PredicateHistoryHook().view
+    assert view.is_empty
+    assert not history_file.exists()
+    PredicateHistoryHook().record(report("hook-1/daily"), TASK)
+    seen = PredicateHistoryHook().view
+    assert not seen.is_empty
+    assert [target.name for target in seen.targets()] == ["sales.daily"]
+    with pytest.raises(AssertionError):
+        seen.record(report("hook-2/daily"), TASK)

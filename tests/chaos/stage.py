@@ -206,6 +206,20 @@ class Stage:
         assert done.returncode == 0, done.stdout[-6000:]
         return json.loads(answer.read_text())
 
+    def link_to_spark(self, logical_date: str) -> str:
+        """Where the task of a Dag run leads for Spark's own pages."""
+        program = (
+            "import sys; from pathlib import Path; from datetime import datetime; "
+            "from airflow_provider_replacewhere.links.operator_links import SparkLink; "
+            "from tests.airflow_dags import of_task; "
+            "pull = lambda task, session: task.xcom_pull(task_ids='daily', key=SparkLink().xcom_key, session=session); "
+            "Path(sys.argv[2]).write_text(str(of_task('flow', 'daily', pull, datetime.fromisoformat(sys.argv[1]))))"
+        )
+        answer = self.airflow.folder / "link"
+        done = self._python(["-c", program, logical_date, str(answer)])
+        assert done.returncode == 0, done.stdout[-6000:]
+        return answer.read_text()
+
     def await_drivers(self) -> None:
         """Until no Spark application that was started is alive, whoever started it."""
         while self.drivers_alive():

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import faulthandler
 from collections import Counter
-from datetime import date
+from datetime import date, timedelta
+from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.chaos.stage import Stage
 
 FIRST, NEXT = (f"2026-03-{day}T00:00:00+00:00" for day in ("11", "12"))
 WINDOW = "day >= DATE'2026-03-01' AND day < DATE'2026-03-06'"
+YEAR = "day >= DATE'2026-03-01' AND day < DATE'2027-03-01'"
+TOO_MUCH = 2**63 - 1
 DAYS = [(date(2026, 3, day), day) for day in range(1, 6)]
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    return backfilling(tmp_path_factory, WINDOW)
+
+
+def backfilling(tmp_path_factory: pytest.TempPathFactory, window: str, **more: Any) -> Stage:
     arguments = {
-        "overrides": [{"flow_name": "daily", "predicate_override": WINDOW}],
+        "overrides": [{"flow_name": "daily", "predicate_override": window}],
         "chunk": "day",
         "only_stale": True,
+        **more,
     }
     return Stage.create(tmp_path_factory.mktemp("chunks"), arguments=arguments, operator="BackfillOperator")
 
@@ -63,3 +73,29 @@ def test_a_user_who_stops_it_and_goes_on_later(stage: Stage) -> None:
     assert stage.rows("daily") == DAYS
     assert len(stage.commits()) == 5, "what was fresh is not written again"
     assert stage.returned(NEXT)["flows"]["daily"]["chunks"] == {"of": 5, "ended_well": 5, "nothing_to_do": 2}
+
+
+@pytest.mark.long
+def test_a_year_of_days_of_which_one_fails(tmp_path_factory: pytest.TempPathFactory) -> None:
+    faulthandler.cancel_dump_traceback_later()  # the suite's limit for one test is less than this takes
+    stage = backfilling(tmp_path_factory, YEAR, on_chunk_failure="go_on")
+    stage.begin()
+    stage.add(*((day, 1) for day in range(11, 366)), (200, TOO_MUCH))
+    broken = date(2026, 2, 28) + timedelta(days=200)
+
+    assert stage.run(FIRST) == "failed"
+
+    assert len(stage.commits()) == 364
+    assert len(stage.rows("daily")) == 364
+    assert broken not in [day for day, _ in stage.rows("daily")]
+    (failure,) = (run for run in stage.runs() if str(run.status) == "failed")
+    assert "/200/" in failure.run_id
+    assert not stage.store.leases(waiting=True)
+
+    DeltaTable(str(stage.airflow.tables / "rides")).delete(f"fare = {TOO_MUCH}")
+    assert stage.run(NEXT) == "success"
+
+    assert len(stage.rows("daily")) == 365
+    assert (broken, 1) in stage.rows("daily")
+    assert len(stage.commits()) == 365, "what was fresh is not written again"
+    assert stage.returned(NEXT)["flows"]["daily"]["chunks"] == {"of": 365, "ended_well": 365, "nothing_to_do": 364}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,19 @@ def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
 
 @pytest.fixture(scope="module")
 def stage(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    return stage_on(yarn, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def deferring_stage(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    return stage_on(yarn, tmp_path_factory, deferrable=True)
+
+
+def stage_on(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory, **more: Any) -> Stage:
+    """A stage whose drivers run on YARN.
+
+    :param more: arguments of the operator
+    """
     connection = {
         "conn_type": "spark",
         "host": "yarn",
@@ -50,6 +64,7 @@ def stage(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Stage:
         "driver_memory": "640m",
         "executor_memory": "512m",
         "executor_cores": 1,
+        **more,
     }
     return Stage.create(
         tmp_path_factory.mktemp("stage"),
@@ -82,6 +97,7 @@ def test_the_next_try_takes_up_the_application_of_a_lost_worker(stage: Stage, ya
     assert (returned["mode"], returned["rows_written"]) == ("INCREMENTAL", 1)
     assert str(run.status) == "succeeded"
     assert not stage.store.leases(waiting=True)
+    assert stage.link_to_spark(LOST) == f"http://{yarn.address}/proxy/{yarn.applications()[there]['id']}/"
     # A run of its own finds nothing left to do, and nothing of the earlier one in its way.
     assert stage.run(NEXT) == "success"
     assert stage.returned(NEXT)["flows"]["daily"]["mode"] == "NO_OP"
@@ -114,4 +130,22 @@ def test_a_task_that_is_told_to_end_cancels_its_application(stage: Stage, yarn: 
     assert [app["finalStatus"] for app in yarn.applications()[there:]] == ["KILLED"]
     assert stage.rows("daily") == before
     assert [str(run.status) for run in stage.runs()] == ["failed", "succeeded"]
+    assert not stage.store.leases(waiting=True)
+
+
+def test_a_task_that_is_deferred_does_and_returns_what_a_plain_one_does(deferring_stage: Stage, yarn: Yarn) -> None:
+    stage, there = deferring_stage, len(yarn.applications())
+    stage.begin()
+    assert stage.run(FIRST) == "success"
+    stage.add((10, 5))
+
+    assert stage.run(NEXT) == "success"
+
+    yarn.await_end()
+    assert [app["finalStatus"] for app in yarn.applications()[there:]] == ["SUCCEEDED", "SUCCEEDED"]
+    assert stage.rows("daily") == stage.wanted()
+    assert len(stage.commits()) == 2
+    returned = stage.returned(NEXT)["flows"]["daily"]
+    assert (returned["mode"], returned["rows_written"]) == ("INCREMENTAL", 1)
+    assert [str(run.status) for run in stage.runs()] == ["succeeded", "succeeded"]
     assert not stage.store.leases(waiting=True)

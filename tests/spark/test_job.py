@@ -53,6 +53,9 @@ def test_flows_run_in_the_order_in_which_they_read_each_other(rides: Lake) -> No
     assert [report.flow for report in outcome.reports] == ["bronze", "silver", "gold.total"]
     assert rides.rows("gold.total") == [("2026-03-08", 2.0), ("2026-03-09", 4.0)]
     assert outcome.reports[1].source_versions == {"bronze": 1}
+    assert outcome.schemas["gold.total"] == {"day": "date", "fare": "double"}
+    made = outcome.reports[2].planning_information["target_table_information"]
+    assert made["path"].endswith("/gold/total"), "also of a table that the run had to make"
     assert [len(done.reports) for done in told] == [1, 2, 3, 3]
     assert JobOutcome.from_json(told[-1].to_json()) == outcome
     assert [report.run_id for report in outcome.reports] == ["run-1/bronze", "run-1/silver", "run-1/gold.total"]

@@ -23,6 +23,7 @@ from airflow_provider_replacewhere.planning.report import Failure, JobOutcome, M
 from airflow_provider_replacewhere.planning.request import Identity
 from airflow_provider_replacewhere.planning.words import plain, reason
 from tests.leases import claim, granted, numbers
+from tests.pages import fill
 
 FLOW = """\
 CREATE STREAMING TABLE daily_rides SCHEDULE EVERY 1 DAY
@@ -418,3 +419,58 @@ def test_sql_for_the_eye_means_the_same(sql: str, shown: str) -> None:
 )
 def test_a_reason_carries_what_is_behind_it(value: dict[str, Any], shown: str) -> None:
     assert reason(value) == shown
+
+
+# -- coverage --
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path / 'history.db'}"
+    fill(HistoryStore(url))
+    return url
+
+
+def test_the_map_of_a_table_is_drawn(capsys: pytest.CaptureFixture[str], ledger: str) -> None:
+    status, printed, _ = command(capsys, "coverage", "--history", ledger, "--target", "daily_rides")
+    assert status == 0
+    by_month = dict(line.split("  ", 1) for line in printed.splitlines() if re.match(r"20\d\d-\d\d ", line))
+    assert by_month["2026-02"].strip() == ">>>>>+++!!!++++++++xxx+++++++"[:28]
+    assert by_month["2026-03"].strip().endswith("########")
+    assert "NullKeyError" not in printed
+    assert "The query gives 3 rows whose ride_date is NULL." in printed
+    assert max(map(len, printed.splitlines())) <= 110
+
+
+def test_the_map_as_json_is_that_of_the_page(capsys: pytest.CaptureFixture[str], ledger: str) -> None:
+    status, printed, _ = command(
+        capsys, "coverage", "--history", ledger, "--target", "CITY_WEEKS", "--unit", "month", "--format", "json"
+    )
+    assert status == 0
+    found = json.loads(printed)
+    assert found["unit"] == "month"
+    assert [row["label"] for row in found["rows"]] == ["Basel, Bern", "Zürich", "all others"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "knows 4 tables"),
+        (("--target", "nowhere"), "does not know the table nowhere"),
+        (("--target", "daily_rides", "--from", "soon"), "'soon' is no date"),
+    ],
+)
+def test_a_map_that_cannot_be_drawn_says_why(
+    capsys: pytest.CaptureFixture[str], ledger: str, arguments: tuple[str, ...], words: str
+) -> None:
+    status, _, said = command(capsys, "coverage", "--history", ledger, *arguments)
+    assert status == 2
+    assert words in said
+
+
+def test_looking_at_a_history_that_is_not_there_does_not_make_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    status, _, said = command(capsys, "coverage", "--history", f"sqlite:///{tmp_path / 'new' / 'history.db'}")
+    assert (status, "knows no tables" in said) == (2, True)
+    assert not (tmp_path / "new").exists()

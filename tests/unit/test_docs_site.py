@@ -13,6 +13,7 @@ from airflow_provider_replacewhere import errors
 from airflow_provider_replacewhere.flows import clauses, settings
 from airflow_provider_replacewhere.get_provider_info import CONNECTION_FIELDS, CONNECTION_TYPE, get_provider_info
 from airflow_provider_replacewhere.planning.decide import Reason
+from airflow_provider_replacewhere.plugin.reading import NotFoundError
 from airflow_provider_replacewhere.predicates.clock import NeedsSparkError
 from tests.docs import FILES, ROOT
 from tools.docs_pages import PageError, excerpt, expanded, fetched_from_elsewhere
@@ -137,7 +138,7 @@ def test_every_reason_and_every_error_is_explained() -> None:
     headed = [re.findall(r"^### `(\w+)`$", part, re.MULTILINE) for part in (reasons, faults)]
     assert set(headed[0]) == {*Reason, OF_AN_UNDO}
     assert set(headed[1]) == {cls.__name__ for cls in errors._all_subclasses(errors.ReplaceWhereError) if _is_ours(cls)}
-    assert NeedsSparkError.__name__ in headed[1]
+    assert {NeedsSparkError.__name__, NotFoundError.__name__} <= set(headed[1])
     for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
         assert "- **Means:**" in part
         assert "- **Do:**" in part

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,48 +17,19 @@ from airflow_provider_replacewhere.errors import LeaseLostError
 from airflow_provider_replacewhere.history.keeping import LedgerLeases
 from airflow_provider_replacewhere.history.leases import Claim
 from airflow_provider_replacewhere.history.store import HistoryStore
-from airflow_provider_replacewhere.operators.answering import Stop, answering
+from airflow_provider_replacewhere.operators.answering import Stop, Waits, answering
 from airflow_provider_replacewhere.operators.cluster import Cluster
 from airflow_provider_replacewhere.operators.exchange import Exchange, open_exchange
 from airflow_provider_replacewhere.planning.questions import SIGN
 from airflow_provider_replacewhere.planning.request import Identity
 from airflow_provider_replacewhere.predicates import Region, parse_predicate
+from tests.driver import WEEK, Driver
 from tests.leases import granted
 
 LOCAL = Cluster("local[2]", "client")
-WEEK = parse_predicate("day >= DATE'2026-03-01' AND day < DATE'2026-03-08'", {"day": "date"})
 NEXT = parse_predicate("day >= DATE'2026-03-08'", {"day": "date"})
 TASK = Identity("dag", "run", "task", -1, 1)
 BACKWARDS = {"type": "int", "ranges": [[5, 1]], "null": False}
-
-
-class Driver:
-    """Asks as ``spark/asking.py`` does, without Spark."""
-
-    def __init__(self, exchange: Exchange) -> None:
-        self.folder = Path(exchange.questions_uri)
-        self.folder.mkdir(exist_ok=True)
-        self.numbers = count(1)
-
-    def write(self, text: str) -> int:
-        number = next(self.numbers)
-        beside = self.folder / "beside"
-        beside.write_text(text)
-        beside.rename(self.folder / f"question-{number}.json")
-        return number
-
-    def answer(self, number: int, seconds: float = 20) -> dict[str, Any] | None:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            file = self.folder / f"answer-{number}.json"
-            if file.exists():
-                return dict(json.loads(file.read_text()))
-            time.sleep(0.01)
-        return None
-
-    def ask(self, verb: str, region: Region = WEEK, run: str = "app/daily") -> dict[str, Any] | None:
-        question = {"verb": verb, "target": "daily", "flow": "daily", "run_id": run, "region": region.to_json()}
-        return self.answer(self.write(json.dumps(question)))
 
 
 @pytest.fixture
@@ -91,6 +61,33 @@ def test_a_region_is_taken_permitted_and_given_back(store: HistoryStore) -> None
         assert [str(each.state) for each in store.leases()] == ["committing"]
         assert driver.ask("release") == {}
         assert store.leases() == []
+
+
+def test_the_first_question_tells_that_the_driver_is_there(store: HistoryStore) -> None:
+    exchange, stop, contacts = open_exchange("app", LOCAL, None), Stop(), list[None]()
+    leases = LedgerLeases(store, Identity("dag", "run", "task", -1, 1), sleep=stop.sleep)
+    driver = Driver(exchange)
+    with answering(exchange, leases, stop, poll_seconds=0.01, on_contact=lambda: contacts.append(None)):
+        assert contacts == []
+        assert (driver.ask("take"), driver.ask("release")) == ({}, {})
+    exchange.discard()
+    assert len(contacts) == 1
+
+
+def test_how_long_a_run_waits_for_others_is_added_up(store: HistoryStore) -> None:
+    stop = Stop()
+    waits = Waits(stop)
+    with worker(store) as first:
+        first.ask("take")
+        second, own = open_exchange("other", LOCAL, None), Stop()
+        leases = LedgerLeases(store, Identity("dag", "run", "other", -1, 1), wait_seconds=1.0, sleep=waits.sleep)
+        driver = Driver(second)
+        with answering(second, leases, own, poll_seconds=0.01):
+            answer = driver.ask("take", WEEK, "other/daily")
+        second.discard()
+    assert answer is not None
+    assert answer["error"]["type"] == "RegionHeldError"
+    assert 0.9 < waits.seconds < 20
 
 
 def test_what_the_driver_leaves_behind_is_given_back_when_it_ends(store: HistoryStore) -> None:
@@ -144,7 +141,7 @@ def test_a_worker_shows_that_it_is_alive_while_it_waits_for_others(
             signs: set[str] = set()
             until = time.monotonic() + 30
             while (len(store.leases(waiting=True)) < 2 or len(signs) < 3) and time.monotonic() < until:
-                if len(store.leases(waiting=True)) == 2:
+                if len(store.leases(waiting=True)) == 2 and (second.folder / SIGN).exists():
                     signs.add((second.folder / SIGN).read_text())
             assert second.answer(number, 0.1) is None
             assert len(signs) == 3

@@ -21,8 +21,8 @@ from airflow_provider_replacewhere.errors import (
 )
 from airflow_provider_replacewhere.operators.cluster import Cluster
 from airflow_provider_replacewhere.operators.exchange import MOST_OUTCOME_BYTES, Exchange, open_exchange
-from airflow_provider_replacewhere.planning.questions import MOST_BYTES, read_answer
-from airflow_provider_replacewhere.planning.report import JobOutcome, RunReport
+from airflow_provider_replacewhere.planning.questions import APPLICATION, MOST_BYTES, read_answer
+from airflow_provider_replacewhere.planning.report import Application, JobOutcome, RunReport
 from airflow_provider_replacewhere.planning.request import RunRequest
 from airflow_provider_replacewhere.spark.exchange import read_text
 from tests.disk import full_disk
@@ -61,6 +61,23 @@ def test_a_disk_that_is_full_takes_no_request(exchange: Exchange) -> None:
         exchange.put(asked)
     exchange.put(asked)
     assert RunRequest.from_json(exchange.request_file.read_text()) == asked
+
+
+# -- letters -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", [*NO_OBJECTS, "{", "", "{}", '{"id": 5}', '{"id": "a", "ui": 5}', '{"id": "a", "is_logged": "yes"}']
+)
+def test_an_application_that_introduces_itself_in_another_form_is_not_linked(exchange: Exchange, text: str) -> None:
+    assert exchange.application() is None
+    exchange.write(APPLICATION, text)
+    assert exchange.application() is None
+
+
+def test_an_application_that_introduces_itself_can_be_looked_at(exchange: Exchange) -> None:
+    exchange.write(APPLICATION, json.dumps({"id": "local-17", "ui": "http://worker:4040", "is_logged": True}))
+    assert exchange.application() == Application("local-17", "http://worker:4040", is_logged=True)
 
 
 # -- outcomes ----------------------------------------------------------------------------------------------------------

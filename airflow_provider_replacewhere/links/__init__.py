@@ -1,0 +1,1 @@
+"""Links from a task to where its run can be looked at."""

@@ -1,0 +1,1 @@
+"""What waits while no worker does."""
