@@ -292,8 +292,9 @@ class _Mapping:
         """The part of what bounds allow that the changed rows themselves are about."""
         asked = (*self.keys, *self.others)
         needed = dict.fromkeys(name for c in asked for a in self.arrivals[c.name] for name in a.used)
-        questions = sum(len(self.arrivals[column.name]) for column in self.keys)
-        with _kept(self.changed.frame(tuple(needed)), reads=questions) as changed:
+        # A join is tried with a few values before it is made with all.
+        reads = sum(1 if arrival.partner is None else 2 for c in self.keys for arrival in self.arrivals[c.name])
+        with _kept(self.changed.frame(tuple(needed)), reads=reads) as changed:
             for column in self.keys:
                 values = self._found(changed, column, MOST_VALUES)
                 stale = stale.intersect(self.region_of(column, values))
