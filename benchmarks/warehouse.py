@@ -1,7 +1,7 @@
 """A warehouse load in batches, by flows and by overwriting every window by hand: ``python -m benchmarks.warehouse``.
 
 Half a year of history, then a batch every morning; after each batch, both sides bring six targets up to date, whose
-window is the last 30 days: see :mod:`benchmarks.warehouse_tables`. After each, all targets are compared.
+window is the last 30 or 90 days: see :mod:`benchmarks.warehouse_tables`. After each, all targets are compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.results import BY_HAND, OURS, Case, write
 from benchmarks.sales import working_copy
 from benchmarks.session import spark_session
 from benchmarks.sides import by_hand, require_same
-from benchmarks.warehouse_tables import FLOWS, WINDOW_DAYS, Batches, Size, make, pipeline
+from benchmarks.warehouse_tables import FLOWS, WINDOWS, Batches, Size, make, pipeline
 from benchmarks.warehouse_tables import by_hand as query_by_hand
 
 if TYPE_CHECKING:
@@ -38,19 +38,20 @@ def changed_in(case: str, size: Size) -> int:
 class Load:
     """Both sides over one copy of the tables.
 
+    :param days: of the flows' windows
     :param flows: seconds and modes of each flow, a row for each flow and batch
     """
 
-    def __init__(self, spark: SparkSession, size: Size, changed: int) -> None:
+    def __init__(self, spark: SparkSession, size: Size, changed: int, days: int) -> None:
         from airflow_provider_replacewhere.flows.sql import parse_sql
         from airflow_provider_replacewhere.local import LocalSession
 
-        self.spark, self.meter = spark, Meter(spark)
+        self.spark, self.meter, self.days = spark, Meter(spark), days
         self.root = working_copy(make(spark, size), WORK / f"warehouse-{size.trades}")
         self.targets = self.root / "by_hand"
         self.batches = Batches(spark, self.root, size, changed)
         self.flows: list[dict[str, Any]] = []
-        self._session, self._pipeline = LocalSession(spark, root=self.root), parse_sql(pipeline())
+        self._session, self._pipeline = LocalSession(spark, root=self.root), parse_sql(pipeline(days))
         self._seconds: dict[str, dict[str, float]] = {}
         self._modes: dict[str, str] = {}
 
@@ -80,7 +81,7 @@ class Load:
         return ", ".join(f"{count} {mode}" for mode, count in sorted(Counter(self._modes.values()).items()))
 
     def _by_hand(self, as_of: datetime) -> str:
-        window = f"day >= DATE'{as_of.date() - timedelta(days=WINDOW_DAYS)}'"
+        window = f"day >= DATE'{as_of.date() - timedelta(days=self.days)}'"
         self._seconds[BY_HAND] = {}
         for flow in FLOWS:
             query, target = query_by_hand(flow, self.root, self.targets), self.targets / flow.target
@@ -94,11 +95,11 @@ class Load:
         return f"{len(FLOWS)} windows"
 
 
-def measure(spark: SparkSession, size: Size, name: str, batches: int) -> tuple[Case, list[dict[str, Any]]]:
+def measure(spark: SparkSession, size: Size, name: str, days: int, batches: int) -> tuple[Case, list[dict[str, Any]]]:
     """All batches, one after another, after a first run over the history that is not counted."""
     changed = changed_in(name, size)
-    case = Case(name, {"changed": changed})
-    load = Load(spark, size, changed)
+    case = Case(f"{name}, {days} days", {"changed": changed, "window_days": days})
+    load = Load(spark, size, changed, days)
     load.turn(-1)
     load.flows.clear()
     for number in range(batches):
@@ -106,13 +107,13 @@ def measure(spark: SparkSession, size: Size, name: str, batches: int) -> tuple[C
         case.turns.append(load.turn(number))
         works = case.turns[-1]
         print(
-            f"{name}, batch {number + 1}: "
+            f"{case.name}, batch {number + 1}: "
             + ", ".join(f"{side} {work.seconds:.1f} s ({work.mode})" for side, work in works.items()),
             flush=True,
         )
     print(case.line(), flush=True)
     shutil.rmtree(load.root)
-    return case, [{"case": name, **flow} for flow in load.flows]
+    return case, [{"case": case.name, **flow} for flow in load.flows]
 
 
 def main() -> None:
@@ -120,10 +121,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000], help="trades in the history")
     parser.add_argument("--batches", type=int, default=10)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--days", type=int, nargs="+", default=list(WINDOWS), help="of the flows' windows")
     options = parser.parse_args()
     spark = spark_session()
     for rows in options.rows:
-        measured = [measure(spark, Size(rows), name, options.batches) for name in options.cases]
+        measured = [
+            measure(spark, Size(rows), name, days, options.batches) for days in options.days for name in options.cases
+        ]
         flows = [flow for _, of_case in measured for flow in of_case]
         print(write("warehouse", rows, [case for case, _ in measured], flows=flows))
     spark.stop()

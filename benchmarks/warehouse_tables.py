@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 HISTORY_DAYS = 180
-WINDOW_DAYS = 30
+WINDOWS = (30, 90)
+"""How many days the flows' windows have."""
 FIRST_DAY = date(2025, 10, 1)
-PREDICATE = f"day >= date_sub(current_date(), {WINDOW_DAYS})"
 
 LATE_DAYS = 3
 LATE_SHARE = 0.015
@@ -82,14 +82,18 @@ FLOWS = (
 SOURCES = ("trades", "cash", "prices", "securities", "accounts", "customers")
 
 
-def pipeline() -> str:
-    """The flows as one text, their tables by name."""
+def pipeline(days: int) -> str:
+    """The flows as one text, their tables by name.
+
+    :param days: of their windows
+    """
     names = {name: name for name in (*SOURCES, *(flow.target for flow in FLOWS))}
     statements = []
     for flow in FLOWS:
         layout = f"PARTITIONED BY ({', '.join(flow.partitioned_by)}) " if flow.partitioned_by else ""
         statements.append(
-            f"CREATE STREAMING TABLE {flow.target} {layout}FLOW REPLACE WHERE {PREDICATE} BY NAME "
+            f"CREATE STREAMING TABLE {flow.target} {layout}FLOW REPLACE WHERE "
+            f"day >= date_sub(current_date(), {days}) BY NAME "
             f"{flow.query.format(**names)}"
         )
     return ";\n".join(statements)
