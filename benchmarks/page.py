@@ -185,8 +185,8 @@ In the style of TPC-DI: a brokerage with {HISTORY_DAYS} days of history, then a 
 trades, cash movements and prices, {LATE_SHARE:.1%} late ones of the {LATE_DAYS} days before, corrected prices, new
 customers and accounts, and some that change. {len(FLOWS)} flows, one of which reads another's target, with windows of
 so many days; what a batch changes lies in its last four, for the most part. Most customers seldom trade; one in twenty
-makes 95 of 100 trades. *few change*: three customers and three accounts in each batch; *many change*: as many of both as
-a thousandth of the customers, which reaches every day. Customers and accounts have a change data feed.
+makes 95 of 100 trades. *few change*: three customers and three accounts in each batch; *many change*: as many of both
+as a thousandth of the customers, which reaches every day. Customers and accounts have a change data feed.
 
 ![{title}](images/benchmarks-warehouse.svg)
 

@@ -77,8 +77,11 @@ def _label(axes: Axes, place: float, value: float) -> None:
 def running_total(path: Path, title: str, lines: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
     """Seconds added up over batches: a panel for each case, in it a line for each side."""
     with mpl.rc_context(STYLE):
-        figure, panels = plt.subplots(1, len(lines), figsize=(9, 3.6), squeeze=False, sharey=True)
-        for axes, (case, sides) in zip(panels[0], lines.items(), strict=True):
+        rows = (len(lines) + 1) // 2
+        figure, panels = plt.subplots(rows, min(len(lines), 2), figsize=(9, 0.6 + 3 * rows), squeeze=False, sharey=True)
+        for axes in panels.flat[len(lines) :]:
+            axes.remove()
+        for axes, (case, sides) in zip(panels.flat, lines.items(), strict=False):
             for (side, seconds), colour in zip(sides.items(), (FLOW, HAND), strict=True):
                 totals = [sum(seconds[: end + 1]) for end in range(len(seconds))]
                 batches = range(1, len(totals) + 1)
@@ -91,9 +94,10 @@ def running_total(path: Path, title: str, lines: Mapping[str, Mapping[str, Seque
             axes.set_xlabel("batch")
             axes.set_title(case, fontsize=10)
             axes.set_ylim(bottom=0)
-        panels[0][0].set_ylabel("seconds, added up")
+        for row in panels:
+            row[0].set_ylabel("seconds, added up")
         figure.suptitle(title, x=0.02, ha="left", fontsize=12)
-        figure.subplots_adjust(wspace=0.35, top=0.84)
+        figure.subplots_adjust(wspace=0.35, hspace=0.45, top=0.84 if rows == 1 else 0.9)
         _save(figure, path, title)
 
 
