@@ -93,7 +93,7 @@ def running_total(path: Path, title: str, lines: Mapping[str, Mapping[str, Seque
             axes.set_xticks(range(1, len(totals) + 1))
             axes.set_xlabel("batch")
             axes.set_title(case, fontsize=10)
-            axes.set_ylim(bottom=0)
+        panels[0][0].set_ylim(0, 1.08 * max(sum(seconds) for sides in lines.values() for seconds in sides.values()))
         for row in panels:
             row[0].set_ylabel("seconds, added up")
         figure.suptitle(title, x=0.02, ha="left", fontsize=12)
