@@ -5,15 +5,12 @@ A case takes minutes, for YARN is asked every ten seconds or more: ``make chaos`
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
+from tests.chaos.on_yarn import stage_on
 from tests.chaos.stage import Stage
-from tests.cluster import spark_home
 from tests.yarn import Yarn, running_yarn
 
 pytestmark = pytest.mark.long
@@ -32,48 +29,12 @@ def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
 
 @pytest.fixture(scope="module")
 def stage(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    return stage_on(yarn, tmp_path_factory)
+    return stage_on(yarn, tmp_path_factory.mktemp("stage"))
 
 
 @pytest.fixture(scope="module")
 def deferring_stage(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    return stage_on(yarn, tmp_path_factory, deferrable=True)
-
-
-def stage_on(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory, **more: Any) -> Stage:
-    """A stage whose drivers run on YARN.
-
-    :param more: arguments of the operator
-    """
-    connection = {
-        "conn_type": "spark",
-        "host": "yarn",
-        "extra": {"deploy-mode": "cluster", "yarn_resourcemanager_webapp_address": yarn.address},
-    }
-    conf = {
-        "spark.yarn.jars": f"local:{spark_home()}/jars/*",
-        "spark.yarn.stagingDir": str(tmp_path_factory.mktemp("staging")),
-        "spark.yarn.appMasterEnv.PYSPARK_PYTHON": sys.executable,
-        "spark.yarn.maxAppAttempts": "1",
-        "spark.executor.instances": "1",
-    }
-    arguments = {
-        "conn_id": "spark_yarn",
-        "exchange": str(tmp_path_factory.mktemp("exchange")),
-        "yarn_track_via_rm_api": True,
-        "driver_memory": "640m",
-        "executor_memory": "512m",
-        "executor_cores": 1,
-        **more,
-    }
-    return Stage.create(
-        tmp_path_factory.mktemp("stage"),
-        conf,
-        arguments,
-        faulty_drivers=False,
-        AIRFLOW_CONN_SPARK_YARN=json.dumps(connection),
-        HADOOP_CONF_DIR=str(yarn.configuration),
-    )
+    return stage_on(yarn, tmp_path_factory.mktemp("deferring"), deferrable=True)
 
 
 @pytest.mark.parametrize("point", POINTS)
