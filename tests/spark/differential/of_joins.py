@@ -126,13 +126,16 @@ def _dimension_of_a_dimension(w: Writer) -> tuple[str, Sequence[Column]]:
     kinds, met = (w.pick("INNER", "INNER", "LEFT"), w.pick("INNER", "INNER", "LEFT")), w.pick("c.s = e.s", "c.k = e.k")
     columns = [day, w.column("k", "facts"), w.column("s", "dims", "name"), w.column("n", "facts")]
     of_facts = f"SELECT {key} AS day, f.k, {{name}} AS name, f.n FROM"
-    match w.rng.randrange(3):
+    match w.rng.randrange(4):
         case 0:
             joined = f"{{facts}} f {kinds[0]} JOIN {{events}} e ON e.k = f.k {kinds[1]} JOIN {{dims}} c ON {met}"
             return f"{of_facts.format(name='c.s')} {joined} {w.where('f')}", columns
         case 1:
             joined = f"{{dims}} c INNER JOIN {{events}} e ON {met} INNER JOIN {{facts}} f ON e.k = f.k"
             return f"{of_facts.format(name='c.s')} {joined} {w.where('c', 'dims', 0.2)}", columns
+        case 2:
+            joined = "{dims} c INNER JOIN {dims} o ON c.s = o.s INNER JOIN {facts} f ON f.k = c.k AND f.n = o.n"
+            return f"{of_facts.format(name='o.s')} {joined}", columns
     inner = f"SELECT e.k, max(c.s) AS name FROM {{events}} e {kinds[1]} JOIN {{dims}} c ON {met} GROUP BY e.k"
     return f"{of_facts.format(name='x.name')} {{facts}} f {kinds[0]} JOIN ({inner}) x ON x.k = f.k", columns
 

@@ -146,6 +146,22 @@ def test_a_changed_row_of_a_dimensions_dimension_finds_its_days_too(
     assert report.replaced == stale
 
 
+def test_two_rows_of_a_dimension_that_met_each_other_are_gone_together(lake: Lake) -> None:
+    """Each is found through the other, as the other was before."""
+    lake.make("trips", "day DATE, begin INT, stop INT", [("2026-03-05", 7, 8), ("2026-03-06", 0, 1)])
+    lake.sql("INSERT INTO {stations} VALUES (7, 'Olten'), (8, 'Olten')")
+    query = """
+        SELECT day, s.city, e.id AS stop FROM stations s JOIN stations e ON s.city = e.city
+        JOIN trips ON begin = s.id AND stop = e.id
+    """
+    text = flow(query, where=f"day >= DATE'{START}'")
+    lake.run(text)
+    assert rows_of(lake.read("daily")) == [("2026-03-05", "Olten", 8)]
+    lake.sql("DELETE FROM {stations} WHERE city = 'Olten'")
+    assert lake.run(text).replaced == days(5)
+    assert rows_of(lake.read("daily")) == []
+
+
 def test_a_column_beside_the_predicates_narrows_where_those_cannot(lake: Lake) -> None:
     query = "SELECT day, station, fare, row_number() OVER (PARTITION BY station ORDER BY at) AS ride FROM rides"
     run(lake, query)
