@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.planning.report import Application
@@ -22,23 +22,25 @@ RESOURCE_MANAGER = "yarn_resourcemanager_webapp_address"
 _MOST_CHARACTERS = 2_000
 
 
-def page(airflow: str, *parts: str) -> str:
+def page(airflow: str, view: str = "", **asked: str) -> str:
     """The address of a view of the provider's page.
 
     :param airflow: Airflow's own address, as ``[api] base_url``; may be empty: the address is then one on its host
-    :param parts: of the path below the page, such as ``"tables", "sales.daily"``
+    :param view: its path below the page, as :mod:`..plugin.app` serves it
+    :param asked: its parameters
     """
-    return "/".join((airflow.rstrip("/"), PAGE, *(quote(part, safe="") for part in parts)))
+    query = f"?{urlencode(asked)}" if asked else ""
+    return f"{airflow.rstrip('/')}/{PAGE}/{view}{query}"
 
 
 def page_of_table(airflow: str, target: str) -> str:
     """Where a table is shown: which parts are fresh, stale, missing or running."""
-    return page(airflow, "tables", target)
+    return page(airflow, "table", target=target)
 
 
 def page_of_run(airflow: str, run_id: str) -> str:
     """Where a run is shown: its plan and the reasons for it."""
-    return page(airflow, "runs", run_id)
+    return page(airflow, "run", run=run_id)
 
 
 def spark_page(application: Application, *, is_running: bool, history: str | None, yarn: str | None) -> str | None:

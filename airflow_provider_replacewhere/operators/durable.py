@@ -125,11 +125,12 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
                 "deferrable is True, but this Airflow keeps nothing for a task that it defers.",
                 hint="It takes Airflow 3.3.",
             )
-        if getattr(self, "_yarn_rm_auth", None) is not None:
-            raise RequestError(
-                "deferrable is True, but a trigger cannot be given yarn_rm_auth.",
-                hint="Leave it out: with a keytab in the Spark connection, Kerberos is used without.",
-            )
+        for argument in ("yarn_rm_auth", "keytab", "principal"):
+            if getattr(self, f"_{argument}", getattr(self, argument, None)) is not None:
+                raise RequestError(
+                    f"deferrable is True, but a trigger cannot be given {argument}.",
+                    hint="Leave it out: with keytab and principal in the Spark connection, Kerberos is used without.",
+                )
 
     def take_up(self, context: Context, wanted: RunRequest) -> tuple[Exchange, RunRequest] | None:
         """The application that an earlier try of this run has submitted, if its outcome is still to be had.
@@ -237,7 +238,7 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except Exception as error:
-            store = self._store(context)
+            store: StateStore | None = cast("Any", context).get("task_state_store")
             found = Submitted.from_json(store.get(self.external_id_key)) if store is not None else None
             if type(error).__name__ == "TaskDeferralTimeout" and found is not None:
                 self.cancel(found.job)
@@ -280,7 +281,8 @@ class DurableSparkSubmitOperator(SparkSubmitOperator):
         if self._hook._is_yarn_cluster_mode:
             self._hook._yarn_application_id = job
         elif self._hook._is_kubernetes:
-            _, self._hook._kubernetes_driver_pod = self._parse_k8s_external_id(job)
+            namespace, self._hook._kubernetes_driver_pod = self._parse_k8s_external_id(job)
+            self._hook._connection["namespace"] = namespace
 
 
 def _job(external_id: Any) -> str:

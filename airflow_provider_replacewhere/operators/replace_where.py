@@ -309,10 +309,15 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
         """The exchange with this try's application, and what it was asked where an earlier try has submitted it."""
         taken = self.take_up(context, wanted)
         exchange, running = taken or (open_exchange(wanted.run_id, cluster, self.exchange), None)
+        is_deferred = False
         try:
             yield exchange, running
+        except TaskDeferred:
+            is_deferred = True
+            raise
         finally:
-            if self.may_go_on(context):
+            # One that has ended since it was left has its outcome there, with which the task goes on.
+            if is_deferred or self.may_go_on(context):
                 exchange.discard_folder()
             else:
                 exchange.discard()

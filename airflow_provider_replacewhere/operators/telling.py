@@ -80,7 +80,7 @@ class Teller:
             if (airflow := _address_of_page()) is None:
                 return
             if flows is None or len(flows) != 1:
-                self._show(TableLink(), page(airflow, ""))
+                self._show(TableLink(), page(airflow))
                 return
             self._show(TableLink(), page_of_table(airflow, str(flows[0].target)))
             if not request.dry_run and request.chunking is None:
@@ -210,7 +210,7 @@ def check_callbacks(on_event: OnEvent | Sequence[OnEvent] | None) -> tuple[OnEve
 
 def _address_of_page() -> str | None:
     """Airflow's own address, below which the provider's page is; None on Airflow 2, which has none."""
-    if airflow_line() == "2":
+    if airflow_line() in ("2", "3.0"):  # the one serves no page, the other none that a browser can open
         return None
     return str(conf.get("api", "base_url", fallback="") or "")
 

@@ -97,7 +97,7 @@ def cells_of(known: Overview, unit: str | None = None, first: str | None = None,
     if axis.domain.name in TIMES:
         unit, bounds = _calendar(known, axis, unit, _day(first), _day(end))
     else:
-        unit, bounds = "range", _range_bounds(known)
+        unit, bounds = "range", _range_bounds(known, axis)
     zone = instants.zone(known.time_zone)
     rows, before, after = [], [], []
     for each in known.rows:
@@ -204,9 +204,11 @@ def _cuts(known: Overview) -> list[int]:
     return sorted(key for key in cuts if isinstance(key, int))
 
 
-def _range_bounds(known: Overview) -> list[Key]:
+def _range_bounds(known: Overview, axis: Axis) -> list[Key]:
     cuts = {key for row in known.rows for piece in row.pieces for key in (piece.low, piece.high) if key is not None}
     found: list[Key] = sorted(cuts)
+    if len(found) == 1 and (second := axis.domain.next(found[0])) is not None:
+        return [found[0], second]  # a bound alone has no range to show
     most = min(MOST_CELLS, max(2, MOST_CELLS_IN_ROWS // max(1, len(known.rows))))
     step = -(-len(found) // most) or 1
     return [*found[:-1:step], found[-1]] if found else []

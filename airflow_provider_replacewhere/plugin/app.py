@@ -67,7 +67,9 @@ def create_app(open_ledger: Callable[[], HistoryView], dependencies: Sequence[An
         answer(name, facts)
 
     def backfill(request: Request) -> Response:
-        return _html(request, "backfill.html", {"given": dict(request.query_params), "ledger": open_ledger().url})
+        with _readable():
+            given = {"target": "", **request.query_params}
+            return _html(request, "backfill.html", {"given": given, "ledger": open_ledger().url})
 
     def asset(name: str) -> Response:
         file = ASSETS / name

@@ -23,9 +23,9 @@ PREFIX = "/replacewhere"
 NAME = "Freshness"
 _ICON = f"{PREFIX.removeprefix('/')}/assets/icon"
 
-# Since Airflow 3.1 a page is shown inside Airflow's own; 3.0 only has a link to it; 2 has neither.
+# Since Airflow 3.1 a page is shown inside Airflow's own, to a browser that is logged in. 3.0 serves it to who sends a
+# token along, which a browser cannot do of itself, so that no link leads there; 2 serves nothing.
 _SHOWS_PAGES = hasattr(AirflowPlugin, "external_views")
-_HAS_APPS = hasattr(AirflowPlugin, "fastapi_apps")
 
 # Without a leading slash, for Airflow may be served below a path of its own.
 VIEW = {
@@ -45,8 +45,6 @@ class ReplaceWherePlugin(AirflowPlugin):
 
     if _SHOWS_PAGES:
         external_views = [VIEW]
-    elif _HAS_APPS:
-        appbuilder_menu_items = [{"name": NAME, "href": f"{PREFIX}/", "category": "Browse"}]
 
     @cached_property
     def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]

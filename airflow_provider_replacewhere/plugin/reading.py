@@ -12,7 +12,7 @@ from airflow_provider_replacewhere.history.records import Run, RunStatus
 from airflow_provider_replacewhere.history.seen import ended, report_of, writing
 from airflow_provider_replacewhere.history.view import HistoryView, Look
 from airflow_provider_replacewhere.planning import definitions as changes
-from airflow_provider_replacewhere.planning.document import map_as_json
+from airflow_provider_replacewhere.planning.document import OPEN, map_as_json
 from airflow_provider_replacewhere.planning.overview import Overview, overview
 from airflow_provider_replacewhere.planning.progress import backfills
 from airflow_provider_replacewhere.planning.report import Mode, RunReport
@@ -27,6 +27,7 @@ RUNS_IN_LIST = 200
 PAGE = 50
 TABLES_ON_PAGE = 25
 STRIP = 45
+_MOST_DIGITS = 18  # of a number that every database takes
 """Cells of a table in the list of tables: the newest."""
 
 
@@ -51,7 +52,7 @@ class Filter:
         :raises RequestError: one of them makes no sense
         """
         before = given.get("before") or None
-        if before is not None and not (before.isascii() and before.isdecimal()):
+        if before is not None and not (before.isascii() and before.isdecimal() and len(before) <= _MOST_DIGITS):
             raise RequestError(f"before is {before!r}.", hint="Give the number of a run.")
         mode = given.get("mode") or None
         if mode is not None and mode not in set(Mode):
@@ -61,7 +62,7 @@ class Filter:
             status=given.get("status") or None,
             mode=mode,
             text=(given.get("text") or "").strip() or None,
-            before=None if before is None else min(int(before), 2**62),
+            before=None if before is None else int(before),
         )
 
     def to_query(self) -> dict[str, str | None]:
@@ -303,12 +304,13 @@ def _columns(known: Overview, chosen: str | None) -> list[str]:
 
 
 def _fresh_to(found: Mapping[str, Any], strip: list[dict[str, Any]]) -> str | None:
-    """The last cell that is fresh; None where none is."""
-    fresh = [cell["label"] for cell in strip if cell["state"] == State.FRESH]
+    """The last cell that is fresh, and whether some before it are not; None where none is."""
+    fresh = [number for number, cell in enumerate(strip) if cell["state"] == State.FRESH]
     if not fresh:
         return None
     goes_on = strip[-1]["state"] == State.FRESH and all(r["after"]["state"] == State.FRESH for r in found["rows"])
-    return f"{fresh[-1]} and on" if goes_on else str(fresh[-1])
+    has_gaps = any(cell["state"] in OPEN for cell in strip[fresh[0] : fresh[-1]])
+    return f"{strip[fresh[-1]]['label']}{' and on' if goes_on else ''}{', with gaps' if has_gaps else ''}"
 
 
 _URGENCY = {str(state): number for number, state in enumerate(State)}

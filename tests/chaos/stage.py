@@ -26,13 +26,13 @@ from tests.compose import ROOT
 Row = tuple[Any, ...]
 
 DAG = """
-from datetime import datetime
+import datetime
 
 from airflow.sdk import DAG
 from airflow_provider_replacewhere.operators.backfill import BackfillOperator
 from airflow_provider_replacewhere.operators.replace_where import ReplaceWhereOperator
 
-with DAG("flow", start_date=datetime(2026, 1, 1), schedule=None, catchup=False) as dag:
+with DAG("flow", start_date=datetime.datetime(2026, 1, 1), schedule=None, catchup=False) as dag:
     {operator}(
         task_id="daily",
         target="daily",

@@ -10,6 +10,8 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +36,12 @@ def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
 def stage(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     folder = tmp_path_factory.mktemp("deferred")
     return stage_on(yarn, folder, deferrable=True, retries=3, retry_delay=1.0, wait_seconds=3600)
+
+
+@pytest.fixture
+def hasty_stage(yarn: Yarn, tmp_path: Path) -> Stage:
+    """Whose task may take no longer than a driver needs to get as far as its question."""
+    return stage_on(yarn, tmp_path, deferrable=True, wait_seconds=3600, execution_timeout=timedelta(seconds=90))
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +107,16 @@ def test_a_deferred_task_that_is_cleared(stage: Stage, site: Site, yarn: Yarn, w
     stage.store.release(lease)
     until(lambda: len(stage.commits()) == 2 and site.state(run) == "success")
     one_write_more(stage, yarn, there - 1, "KILLED", "SUCCEEDED")
+
+
+def test_an_application_that_takes_longer_than_its_task_may_is_cancelled(hasty_stage: Stage, yarn: Yarn) -> None:
+    stage, there = hasty_stage, len(yarn.applications())
+    stage.begin()
+    lease = granted(stage.store.acquire([claim("somebody else", Region.everything(), target="daily")], seconds=3600))
+    with running(stage) as site, site.part("scheduler"), site.part("triggerer"):
+        run = site.trigger()
+        until(lambda: site.state(run) == "failed")
+    yarn.await_end()
+    assert [app["finalStatus"] for app in yarn.applications()[there:]] == ["KILLED"]
+    assert not stage.commits()
+    stage.store.release(lease)

@@ -69,7 +69,7 @@
 
   function control(name, param) {
     const schema = schemaOf(param);
-    const types = typesOf(schema);
+    const types = schema.type || param.value === null ? typesOf(schema) : [typeof param.value];
     const filled = wanted(name, param);
     const value = filled === undefined ? param.value : filled;
     let made;

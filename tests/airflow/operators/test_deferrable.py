@@ -27,8 +27,16 @@ CLUSTER = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "clust
         (CLUSTER, "", "cannot go on without its worker"),
         (CLUSTER, ", yarn_track_via_rm_api=True, durable=False", "cannot go on without its worker"),
         (CLUSTER, ", yarn_track_via_rm_api=True, yarn_rm_auth=object()", "a trigger cannot be given yarn_rm_auth"),
+        (CLUSTER, ', yarn_track_via_rm_api=True, keytab="k", principal="p"', "a trigger cannot be given keytab"),
     ],
-    ids=["a local driver", "a driver of the worker's", "not tracked", "not durable", "an object for requests"],
+    ids=[
+        "a local driver",
+        "a driver of the worker's",
+        "not tracked",
+        "not durable",
+        "an object for requests",
+        "a keytab",
+    ],
 )
 def test_a_task_that_cannot_be_deferred_is_refused(
     dags: DagFolder,
@@ -47,6 +55,6 @@ def test_a_task_that_cannot_be_deferred_is_refused(
     )
 
     assert [type(error).__name__ for error in result.errors] == ["AirflowFailException"]
-    expected = "this Airflow keeps nothing" if "auth" in message and not CAN_DEFER else message
+    expected = "this Airflow keeps nothing" if "trigger" in message and not CAN_DEFER else message
     assert expected in result.error
     assert spark_submit.calls == []

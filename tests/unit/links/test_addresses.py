@@ -12,14 +12,17 @@ HISTORY, MANAGER, OWN = "http://history:18080", "rm.example:8088", "http://worke
 
 @pytest.mark.parametrize("airflow", ["", "/"])
 def test_without_an_address_of_airflow_a_view_is_one_on_its_host(airflow: str) -> None:
-    assert page_of_table(airflow, "daily") == "/replacewhere/tables/daily"
-    assert page(airflow, "") == "/replacewhere/"
+    assert page_of_table(airflow, "daily") == "/replacewhere/table?target=daily"
+    assert page(airflow) == "/replacewhere/"
 
 
-def test_names_and_run_ids_stay_one_part_of_the_path() -> None:
+def test_names_and_run_ids_stay_one_parameter() -> None:
     base = "https://host/airflow/"
-    assert page_of_run(base, "1f/a b?") == "https://host/airflow/replacewhere/runs/1f%2Fa%20b%3F"
-    assert page_of_table(base, "delta.`/lake/x`") == "https://host/airflow/replacewhere/tables/delta.%60%2Flake%2Fx%60"
+    assert page_of_run(base, "1f/a b&c=#") == "https://host/airflow/replacewhere/run?run=1f%2Fa+b%26c%3D%23"
+    assert (
+        page_of_table(base, "delta.`/lake/x`")
+        == "https://host/airflow/replacewhere/table?target=delta.%60%2Flake%2Fx%60"
+    )
 
 
 @pytest.mark.parametrize(

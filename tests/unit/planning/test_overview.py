@@ -429,3 +429,10 @@ def test_a_part_can_be_looked_at() -> None:
     runs = [well(1, entry(box(0, 6)))]
     found = cells_of(overview(coverage_of(runs), runs), None, "2026-03-02", "2026-03-04")
     assert [cell.label for cell in found.rows[0].cells] == ["2026-03-02", "2026-03-03"]
+
+
+def test_a_bound_alone_of_a_column_without_a_calendar_has_a_cell_too() -> None:
+    region = parse_predicate("n >= 5", {"n": "int"})
+    found = map_as_json("t", overview(coverage_of(runs := [well(1, entry(region))]), runs))
+    (row,) = found["rows"]
+    assert [cell["state"] for cell in (row["before"], *row["cells"], row["after"])] == ["missing", "fresh", "fresh"]

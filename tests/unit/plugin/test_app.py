@@ -17,7 +17,9 @@ from fastapi import Depends, HTTPException
 
 from airflow_provider_replacewhere.history.store import HistoryStore
 from airflow_provider_replacewhere.history.view import HistoryView
+from airflow_provider_replacewhere.links.addresses import page, page_of_run, page_of_table
 from airflow_provider_replacewhere.plugin.app import FACTS, create_app
+from airflow_provider_replacewhere.plugin.reading import _fresh_to
 from tests.asgi import Client
 from tests.pages import HOSTILE, fill
 
@@ -71,6 +73,14 @@ def test_every_address_answers_people_and_programs(client: Client) -> None:
         facts = client.get(f"/api/{name}{query}")
         assert facts.status_code == 200
         assert facts.headers["content-type"] == "application/json"
+
+
+def test_the_links_of_tasks_lead_to_pages_that_are_there(client: Client, url: str) -> None:
+    run = HistoryStore(url).runs("daily_rides")[0].run_id
+    for address in (page(""), page_of_table("", "daily_rides"), page_of_run("", run)):
+        answer = client.get(address.removeprefix("/replacewhere"))
+        assert answer.status_code == 200, address
+    assert client.get("/backfill").status_code == 200
 
 
 def test_it_is_only_read(client: Client, url: str) -> None:
@@ -183,6 +193,7 @@ def test_runs_are_filtered_and_paged(client: Client) -> None:
     assert client.get("/runs?status=odd").status_code == 400
     assert client.get("/runs?mode=odd").status_code == 400
     assert client.get("/runs?before=x").status_code == 400
+    assert client.get(f"/runs?before={'9' * 5_000}").status_code == 400
     assert "No run is like that" in client.get("/runs?text=nowhere").text
 
 
@@ -344,3 +355,17 @@ def _luminance(colour: str) -> float:
 
 def test_hostile_predicates_are_in_this_ledger(client: Client) -> None:
     assert any(run["predicate"] == HOSTILE for run in client.get("/api/runs?target=hostile").json()["runs"])
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (["missing", "fresh", "fresh"], "day 2 and on"),
+        (["fresh", "fresh", "stale"], "day 1"),
+        (["fresh", "stale", "unchecked", "fresh"], "day 3 and on, with gaps"),
+        (["missing", "stale"], None),
+    ],
+)
+def test_fresh_to_says_whether_something_before_is_not(states: list[str], said: str | None) -> None:
+    strip = [{"label": f"day {number}", "state": state} for number, state in enumerate(states)]
+    assert _fresh_to({"rows": [{"after": {"state": states[-1]}}]}, strip) == said
