@@ -48,9 +48,10 @@ IN_WORDS = {
 class Demo:
     """Three runs, each told as what happens, what was replaced, and what the table looks like."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, folder: Path = FOLDER) -> None:
         self.console = console
-        self.airflow = ThrowAwayAirflow(FOLDER)
+        self.folder = folder
+        self.airflow = ThrowAwayAirflow(folder)
         self.target = self.airflow.tables / TARGET
         self.sources = self.airflow.tables / "rides"
 
@@ -62,7 +63,7 @@ class Demo:
         started = time.monotonic()
         self._opening()
         with self._waiting("preparing Airflow"):
-            self.airflow = ThrowAwayAirflow.create(FOLDER)
+            self.airflow = ThrowAwayAirflow.create(self.folder)
 
         self._chapter(1, f"The morning of {DAY_1:%d %B}: the first run")
         self.say("A month of rides is there. The flow fills its window, the last seven days, and nothing else.")

@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import date, timedelta
+from pathlib import Path
 
 from deltalake import DeltaTable
 from rich.console import Console
@@ -38,9 +39,10 @@ PAGE = f"/replacewhere/table?target={TARGET}"
 class DemoSite:
     """The demo's Airflow, open to a browser on this machine."""
 
-    def __init__(self, console: Console, port: int) -> None:
+    def __init__(self, console: Console, port: int, folder: Path = FOLDER) -> None:
         self.console = console
-        self.airflow = ThrowAwayAirflow(FOLDER)
+        self.folder = folder
+        self.airflow = ThrowAwayAirflow(folder)
         self.port = port
 
     @property
@@ -54,7 +56,7 @@ class DemoSite:
         """
         self._check_port()
         if not self._was_played():
-            Demo(self.console).play()
+            Demo(self.console, self.folder).play()
         if not self._was_deleted():
             self._delete()
         with self.console.status("Airflow starts"), self._standalone() as process:
@@ -132,7 +134,7 @@ class DemoSite:
             f"Open {self.address}{PAGE} (in Airflow's menu: Browse, Freshness).",
             f"{first} to {end - timedelta(days=1)} are marked, a cell says why. Click the ends, the second with Shift.",
             "`Backfill this range` opens the form with the range in it; trigger it.",
-            f"Airflow plans, then asks: {self.address}/required_actions. Read the plan, approve.",
+            "Follow its link to the run: Airflow plans, then shows `Required Actions`. Read the plan, approve.",
             "Look at the map again: the days turn fresh.",
         ]
         for number, step in enumerate(steps, start=1):
@@ -144,9 +146,11 @@ def main() -> int:
     """Serve until interrupted; 1 when something failed."""
     parser = argparse.ArgumentParser(prog="python -m tools.demo_site", description=__doc__)
     parser.add_argument("--port", type=int, default=8080)
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the demo's tables and its Airflow are")
+    given = parser.parse_args()
     console = Console(highlight=False)
     console.width = min(WIDTH, console.width) if console.is_terminal else WIDTH
-    site = DemoSite(console, parser.parse_args().port)
+    site = DemoSite(console, given.port, given.folder)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         site.open()

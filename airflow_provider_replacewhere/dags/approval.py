@@ -11,11 +11,18 @@ if TYPE_CHECKING:
 
 
 class ApproveBackfill(ApprovalOperator):
-    """Waits for a person's approval of the plan, unless the param ``ask`` says that none is needed."""
+    """Waits for a person's approval of the plan, unless the param ``ask`` says that none is needed.
+
+    ``body`` is the plan's text, as the task that planned returns it.
+    """
 
     def execute(self, context: Context) -> Any:
         """Ask, or go on at once."""
         if not context["params"].get("ask", True):
             self.log.info("The form says that nobody need be asked.")
             return None
+        # Imported here because it brings the planner, which no Dag file needs.
+        from airflow_provider_replacewhere.operators.summary import markdown_of_plan
+
+        self.body = markdown_of_plan(self.body or "")
         return super().execute(context)

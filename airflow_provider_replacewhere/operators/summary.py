@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,13 @@ HEADLINES = {
     Mode.FULL_RECOMPUTE: "replaced its window",
     Mode.FULL_REFRESH: "replaced the whole table",
     Mode.UNDO: "put back what a run had replaced",
+}
+HEADLINES_OF_PLANS = {
+    Mode.NO_OP: "nothing to do",
+    Mode.INCREMENTAL: "would replace the stale part of its window",
+    Mode.FULL_RECOMPUTE: "would replace its window",
+    Mode.FULL_REFRESH: "would replace the whole table",
+    Mode.UNDO: "would put back what a run had replaced",
 }
 
 
@@ -41,9 +49,7 @@ def request_lines(request: RunRequest, master: str) -> list[str]:
 
 def report_lines(report: RunReport) -> list[str]:
     """One run, readable at a glance."""
-    headline = HEADLINES[report.mode]
-    if report.dry_run and report.replaced is not None:
-        headline = f"would have {headline}"
+    headline = (HEADLINES_OF_PLANS if report.dry_run else HEADLINES)[report.mode]
     chunk = f", chunk {report.chunk.number} of {report.chunk.of}" if report.chunk is not None else ""
     lines = [f"{report.target}{chunk}: {headline} ({report.mode})"]
     if report.chunk is not None and report.mode is Mode.NO_OP:
@@ -106,6 +112,21 @@ def plan_text(outcome: JobOutcome, leases: Sequence[Lease] = ()) -> str:
             lines.append(f"  chunks         {len(cut):,}, from {plain(cut[0])} to {plain(cut[-1])}")
         lines += [f"  busy           {lease.run}" for lease in leases if lease.target.lower() == report.target.lower()]
     return "\n".join(lines)
+
+
+def markdown_of_plan(plan: str) -> str:
+    """What :func:`plan_text` gives, as a headline and a list for each flow.
+
+    Airflow shows what it asks as Markdown. It makes one paragraph of plain lines, and of a block of code with a long
+    line one that is so wide that the buttons for the answer are out of sight.
+    """
+    found = []
+    for line in plan.splitlines():
+        # Whatever is in names and values is shown as it is: in Markdown a backslash may stand before any punctuation.
+        shown = re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", line)
+        name, _, value = shown.strip().partition("  ")
+        found.append(f"- **{name}** {value.strip()}" if line.startswith("  ") else f"\n**{shown}**\n")
+    return "\n".join(found).strip()
 
 
 def parts(outcome: JobOutcome) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 -- Rides and fares for each day and city. Stations report late, so every run replaces the last seven days.
 CREATE STREAMING TABLE daily_rides
 COMMENT 'Rides and fares for each day and city'
-CLUSTER BY (ride_date)
+PARTITIONED BY (ride_date)
 FLOW REPLACE WHERE ride_date >= date_sub(current_date(), 7) BY NAME
 SELECT r.ride_date,
        s.city,

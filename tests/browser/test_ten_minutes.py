@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -15,25 +14,32 @@ from typing import Any
 import pytest
 
 from tests.compose import ROOT
+from tools.demo import TARGET
 from tools.demo_site import PAGE
+from tools.demo_table import rides_by_day_and_city
 
 pytestmark = pytest.mark.long
 
-MINUTES = 60_000  # of the browser's milliseconds
+MINUTE = 60_000  # in the browser's milliseconds
 DAYS = ("2026-02-20", "2026-02-21", "2026-02-22")
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a demo that nobody has played yet."""
+    return tmp_path_factory.mktemp("newcomer") / "demo"
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
     """Where the demo's Airflow is, once it says what to do there."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    said = tmp_path_factory.mktemp("airflow") / "said"
+    said = folder.with_name("said")
+    command = [sys.executable, "-m", "tools.demo_site", "--port", str(port), "--folder", str(folder)]
     with said.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tools.demo_site", "--port", str(port)], cwd=ROOT, stdout=output, stderr=output
-        )
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output)
     try:
         until = time.monotonic() + 900
         while "Ctrl-C ends it" not in said.read_text():
@@ -42,47 +48,65 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             time.sleep(0.5)
         yield f"http://127.0.0.1:{port}"
     finally:
-        process.send_signal(signal.SIGINT)
+        # Not an interrupt, which a process may have been started to ignore.
+        process.terminate()
         process.wait(timeout=120)
 
 
-def test_stale_days_are_found_and_made_fresh(browser: Any, address: str, shots: Path) -> None:
+def test_stale_days_are_found_and_made_fresh(browser: Any, address: str, folder: Path, shots: Path) -> None:
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    context.set_default_timeout(MINUTE)
     page = context.new_page()
     page.goto(f"{address}{PAGE}")
     for day in DAYS:
         page.get_by_role("gridcell", name=f"{day}: foreign change").wait_for()
+    assert page.get_by_role("gridcell", name=re.compile("foreign change")).count() == len(DAYS)
     page.get_by_role("gridcell", name=f"{DAYS[0]}: foreign change").click()
     page.get_by_role("gridcell", name=f"{DAYS[-1]}: foreign change").click(modifiers=["Shift"])
     page.screenshot(path=shots / "ten-minutes-stale.png", full_page=True)
 
     page.get_by_role("link", name="Backfill this range").click()
-    page.get_by_role("button", name=re.compile("Trigger example_backfill_form")).wait_for()
+    trigger = page.get_by_role("button", name="Trigger example_backfill_form")
+    trigger.wait_for()
+    assert page.get_by_label("First value", exact=True).input_value() == "2026-02-20"
     assert page.get_by_label("First value behind the range").input_value() == "2026-02-23"
     page.screenshot(path=shots / "ten-minutes-form.png", full_page=True)
-    page.get_by_role("button", name=re.compile("Trigger example_backfill_form")).click()
-    page.get_by_text("Triggered:").wait_for()
+    trigger.click()
+    page.get_by_text("Triggered:").get_by_role("link").click()
 
-    _approve(page, address, shots)
+    _read_the_plan(page, shots)
+    assert not set(DAYS) & _days(folder), "nothing is written before somebody says yes"
+    page.get_by_role("button", name="Approve").click()
 
-    until = time.monotonic() + 600
-    while page.get_by_role("gridcell", name=re.compile("foreign change")).count() or time.monotonic() > until:
-        assert time.monotonic() < until, "the map did not turn fresh"
-        time.sleep(3)
-        page.goto(f"{address}{PAGE}")
-        page.get_by_role("gridcell", name=re.compile(DAYS[0])).wait_for()
-    for day in DAYS:
-        assert page.get_by_role("gridcell", name=f"{day}: fresh").count() == 1
+    _wait_until_fresh(page, f"{address}{PAGE}")
     page.screenshot(path=shots / "ten-minutes-fresh.png", full_page=True)
+    assert set(DAYS) <= _days(folder)
     context.close()
 
 
-def _approve(page: Any, address: str, shots: Path) -> None:
-    """In Airflow's own interface: read the plan, and say yes."""
-    page.goto(f"{address}/required_actions")
-    page.get_by_role("link", name=re.compile("Backfill of daily_rides")).first.click(timeout=10 * MINUTES)
-    approve = page.get_by_role("button", name="Approve")
-    approve.wait_for(timeout=MINUTES)
-    page.get_by_text("2026-02-20").first.wait_for()
-    page.screenshot(path=shots / "ten-minutes-plan.png", full_page=True)
-    approve.click()
+def _read_the_plan(page: Any, shots: Path) -> None:
+    """In Airflow's own interface: wait until it asks, and read the plan."""
+    page.get_by_role("button", name=re.compile("Required Action")).click(timeout=10 * MINUTE)
+    page.get_by_role("button", name="Approve").wait_for()
+    page.get_by_text("daily_rides: would replace its window (FULL_RECOMPUTE)").wait_for()
+    window = page.get_by_role("listitem").filter(has_text=re.compile("^window"))
+    assert window.inner_text().startswith("window (ride_date >= DATE '2026-02-20') AND (ride_date < DATE '2026-02-23')")
+    # The dialog fades in.
+    page.screenshot(path=shots / "ten-minutes-plan.png", animations="disabled")
+
+
+def _wait_until_fresh(page: Any, table: str) -> None:
+    until = time.monotonic() + 600
+    while True:
+        page.goto(table)
+        page.get_by_role("gridcell", name=re.compile(DAYS[0])).wait_for()
+        labels = [page.get_by_role("gridcell", name=re.compile(day)).get_attribute("aria-label") for day in DAYS]
+        if labels == [f"{day}: fresh" for day in DAYS]:
+            return
+        assert time.monotonic() < until, f"the map did not turn fresh: {labels}"
+        time.sleep(3)
+
+
+def _days(folder: Path) -> set[str]:
+    """The days that have rows in the table."""
+    return {str(day) for day in rides_by_day_and_city(folder / "tables" / TARGET)}

@@ -52,6 +52,20 @@ def test_a_plan_comes_first_and_a_person_is_asked_where_airflow_can() -> None:
     assert asked.get_task("backfill").upstream_task_ids == {"approve"}
 
 
+def test_a_person_is_shown_the_plan_as_the_markdown_that_airflow_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+        from airflow_provider_replacewhere.dags.approval import ApproveBackfill
+    except (ImportError, AirflowOptionalProviderFeatureException):
+        return  # this Airflow cannot ask
+    monkeypatch.setattr(ApprovalOperator, "execute", lambda operator, _: operator.body)
+    plan = "daily_rides: nothing to do (NO_OP)\n  sources        rides@2"
+    approve = ApproveBackfill(task_id="approve", subject="Backfill", body=plan)
+    shown = approve.execute({"params": {"ask": True}})
+    assert shown.splitlines() == [r"**daily\_rides\: nothing to do \(NO\_OP\)**", "", r"- **sources** rides\@2"]
+
+
 def test_each_chunk_can_be_a_task_with_a_limit_on_how_many_run_at_once() -> None:
     dag = backfill_dag(TWO, "backfill", approval=False, max_active_chunks=3, **START)
     backfill: Any = dag.get_task("backfill")

@@ -178,7 +178,7 @@ def test_a_plan_says_what_it_would_do_as_text(dags: DagFolder, spark_submit: Spa
     spark_submit.answer(PLANNED)
     task = f'BackfillOperator(task_id="t", dry_run=True, column="d", start="2026-03-01", end="2026-03-03", {NIGHTLY})'
     value = dags.run(task).values["t"]
-    assert value["plan"].splitlines()[0] == "daily: would have replaced its window (FULL_RECOMPUTE)"
+    assert value["plan"].splitlines()[0] == "daily: would replace its window (FULL_RECOMPUTE)"
     assert "  chunks         2, from d = DATE '2026-03-01' to d = DATE '2026-03-02'" in value["plan"].splitlines()
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from airflow_provider_replacewhere.operators.summary import (
     asset_extra,
     failure_lines,
+    markdown_of_plan,
     report_lines,
     request_lines,
     xcom_value,
@@ -64,8 +65,28 @@ def test_chunks_are_numbered_and_added_up() -> None:
 
 def test_a_plan_is_no_deed() -> None:
     lines = report_lines(report(target="daily", dry_run=True, rows_deleted=None))
-    assert lines[0] == "daily: would have replaced its window (FULL_RECOMPUTE)"
+    assert lines[0] == "daily: would replace its window (FULL_RECOMPUTE)"
     assert not any("removed" in line for line in lines)
+
+
+def test_a_plan_as_markdown_is_a_list_of_what_it_says_and_nothing_else() -> None:
+    plan = "\n".join(
+        (
+            "daily_*: would replace its window (FULL_RECOMPUTE)",
+            "  window         (`a  b` < '<b>') AND (c = '[x](y)')",
+            "weekly: nothing to do (NO_OP)",
+            "  sources        rides@2",
+        )
+    )
+    assert markdown_of_plan(plan).splitlines() == [
+        r"**daily\_\*\: would replace its window \(FULL\_RECOMPUTE\)**",
+        "",
+        r"- **window** \(\`a  b\` \< \'\<b\>\'\) AND \(c \= \'\[x\]\(y\)\'\)",
+        "",
+        r"**weekly\: nothing to do \(NO\_OP\)**",
+        "",
+        r"- **sources** rides\@2",
+    ]
 
 
 def test_what_is_asked_is_told_before_it_runs() -> None:
