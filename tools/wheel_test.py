@@ -16,12 +16,13 @@ from pathlib import Path
 from tools.run_tests import ROOT
 
 DISTRIBUTION = "airflow-provider-replacewhere"
-# The Spark floor and what stands on it need the extra [spark]; everything else must import without it.
+# The Spark floor and what stands on it need the extra [spark], and what OpenLineage asks for its provider; everything
+# else must import without them.
 IMPORT_ALL = """
 import importlib, pkgutil, airflow_provider_replacewhere as package
-needs_spark = ("airflow_provider_replacewhere.spark", "airflow_provider_replacewhere.local")
+needs_more = tuple(f"airflow_provider_replacewhere.{name}" for name in ("spark", "local", "operators.facets"))
 names = [m.name for m in pkgutil.walk_packages(package.__path__, package.__name__ + ".", onerror=lambda name: None)]
-chosen = [name for name in names if not name.startswith(needs_spark) and ".migrations" not in name]
+chosen = [name for name in names if not name.startswith(needs_more) and ".migrations" not in name]
 for name in chosen:
     importlib.import_module(name)
 from airflow_provider_replacewhere.plugin.app import ASSETS
