@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from airflow_provider_replacewhere.errors import LeaseLostError, ReplaceWhereError, RequestError
 from airflow_provider_replacewhere.planning.leasing import Overlapped, Permit
@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 # How long the end of a task waits for the leases to be given back; those that are left expire.
 _GOODBYE_SECONDS = 15.0
 
+PAUSES = (1.0, 2.0, 5.0, 10.0, 20.0)
+"""Seconds between tries to reach the exchange place or the ledger; a driver waits longer for a sign of life."""
+
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Letters(Protocol):
@@ -75,6 +80,24 @@ class Waits:
             self.seconds += time.monotonic() - began
 
 
+@dataclass(frozen=True)
+class Answering:
+    """The thread that answers a driver."""
+
+    thread: threading.Thread
+    stop: Stop
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it still does. If not, the driver gets no permission any more, and gives up."""
+        return self.thread.is_alive()
+
+    def end(self) -> None:
+        """End it, and wait until it has given the leases back."""
+        self.stop.event.set()
+        self.thread.join(_GOODBYE_SECONDS)
+
+
 def start_answering(
     letters: Letters,
     leases: LedgerLeases,
@@ -83,23 +106,15 @@ def start_answering(
     poll_seconds: float,
     taken_up: bool = False,
     on_contact: Callable[[], None] = _nothing,
-) -> Callable[[], None]:
-    """Answer the driver's questions from a thread; see :func:`answering`.
-
-    :return: what ends it, and waits until it has
-    """
+) -> Answering:
+    """Answer the driver's questions from a thread; see :func:`answering`."""
     answers = _Answers(letters, leases, stop, poll_seconds, taken_up, on_contact)
     stop.on_sleep = answers.live
     # What it logs is told where the caller's own words are.
     target = partial(contextvars.copy_context().run, answers.run)
     thread = threading.Thread(target=target, name="answers about leases", daemon=True)
     thread.start()
-
-    def end() -> None:
-        stop.event.set()
-        thread.join(_GOODBYE_SECONDS)
-
-    return end
+    return Answering(thread, stop)
 
 
 @contextmanager
@@ -119,11 +134,11 @@ def answering(
     :param taken_up: whether somebody else has answered before
     :param on_contact: called, from another thread, when the driver is first heard of
     """
-    end = start_answering(letters, leases, stop, poll_seconds=poll_seconds, taken_up=taken_up, on_contact=on_contact)
+    begun = start_answering(letters, leases, stop, poll_seconds=poll_seconds, taken_up=taken_up, on_contact=on_contact)
     try:
         yield
     finally:
-        end()
+        begun.end()
 
 
 @dataclass
@@ -143,16 +158,20 @@ class _Answers:
         now = time.monotonic()
         if self._lived_at is None or now - self._lived_at >= SIGN_SECONDS:
             self._lived_at = now
-            self.letters.write(SIGN, json.dumps({"alive": now}))
+            try:
+                self.letters.write(SIGN, json.dumps({"alive": now}))
+            except Exception as error:  # whatever the store raises; the next sign follows soon
+                log.warning("  no sign of life could be left for the driver: %s", error)
 
     def run(self) -> None:
         try:
-            for number in count(self._catch_up() if self.taken_up else 1):
+            for number in count(self._patiently(self._catch_up) if self.taken_up else 1):
                 question = self._next(QUESTION.format(number))
                 if not self._is_in_contact:
                     self._is_in_contact = True
                     self.on_contact()
-                self.letters.write(ANSWER.format(number), json.dumps(self._answer(question)))
+                answer = json.dumps(self._answer(question))
+                self._patiently(lambda: self.letters.write(ANSWER.format(number), answer))  # noqa: B023  (called here)
         except InterruptedError:
             pass
         except Exception:
@@ -162,6 +181,21 @@ class _Answers:
             for held, _ in self._held.values():
                 with held:
                     pass
+
+    def _patiently(self, reach: Callable[[], T]) -> T:
+        """Reach a store that may be out of reach for a while."""
+        for pause in PAUSES:
+            try:
+                return reach()
+            except InterruptedError:
+                raise
+            except Exception as error:  # whatever the store's client raises
+                if isinstance(error, ReplaceWhereError) and not error.retryable:
+                    raise
+                log.warning("  the driver cannot be answered now, tried again in %g s: %s", pause, error)
+            if self.stop.event.wait(pause):
+                raise InterruptedError("the application has ended")
+        return reach()
 
     def _catch_up(self) -> int:
         """Take up the leases that the worker before held; the number of the first question that it left unanswered.
@@ -181,6 +215,8 @@ class _Answers:
             elif question["verb"] == "release":
                 taken.pop(question["run_id"], None)
         for run_id, question in taken.items():
+            if run_id in self._held:
+                continue  # taken up before the store was out of reach
             stack = ExitStack()
             permit = stack.enter_context(self.leases.resuming(question["target"], run_id))
             if permit is None:
@@ -191,7 +227,7 @@ class _Answers:
         return number
 
     def _next(self, name: str) -> Mapping[str, Any]:
-        while (text := self.letters.read(name)) is None:
+        while (text := self._patiently(lambda: self.letters.read(name))) is None:
             self.stop.sleep(self.poll_seconds)
         return _question(text, name)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_replacewhere.hooks.predicate_history import PredicateHistoryHook
-from airflow_provider_replacewhere.operators.answering import Stop, Waits, start_answering
+from airflow_provider_replacewhere.operators.answering import Answering, Stop, Waits, start_answering
 from airflow_provider_replacewhere.operators.durable import DurableSparkSubmitOperator, Submitted
 from airflow_provider_replacewhere.operators.exchange import reopen_exchange
 from airflow_provider_replacewhere.planning.request import Identity
@@ -115,14 +115,14 @@ class ApplicationTrigger(BaseTrigger):
             leave=moves.is_set,
         )
         # No lease that is lost ends the application: who has taken it may be the next triggerer. It may not commit.
-        end = start_answering(exchange, leases, stop, poll_seconds=0.1 if exchange.is_local else 2.0, taken_up=True)
+        answers = start_answering(exchange, leases, stop, poll_seconds=0.1 if exchange.is_local else 2.0, taken_up=True)
         try:
-            state = await self._state_at_the_end(application, found.job)
+            state = await self._state_at_the_end(application, found.job, answers)
         except BaseException:
             moves.set()  # the application goes on, and so do its leases
             raise
         finally:
-            await asyncio.to_thread(end)
+            await asyncio.to_thread(answers.end)
             await asyncio.to_thread(exchange.discard_folder)
         fired = {"job": found.job, "state": state, "waited_seconds": waits.seconds}
         yield TriggerEvent(fired)  # type: ignore[no-untyped-call]
@@ -132,7 +132,7 @@ class ApplicationTrigger(BaseTrigger):
         application = await asyncio.to_thread(self._application)
         await asyncio.to_thread(application.cancel, self.submitted["job"])
 
-    async def _state_at_the_end(self, application: DurableSparkSubmitOperator, job: str) -> str:
+    async def _state_at_the_end(self, application: DurableSparkSubmitOperator, job: str, answers: Answering) -> str:
         silent = 0
         while True:
             try:
@@ -146,6 +146,8 @@ class ApplicationTrigger(BaseTrigger):
                 silent = 0
                 if not application.is_job_active(state):
                     return state
+                if not answers.goes_on:
+                    raise RuntimeError(f"The questions of application {job} are not answered any more.")
             await asyncio.sleep(self.poll_seconds)
 
     def _application(self) -> DurableSparkSubmitOperator:

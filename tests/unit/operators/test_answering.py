@@ -17,7 +17,8 @@ from airflow_provider_replacewhere.errors import LeaseLostError
 from airflow_provider_replacewhere.history.keeping import LedgerLeases
 from airflow_provider_replacewhere.history.leases import Claim
 from airflow_provider_replacewhere.history.store import HistoryStore
-from airflow_provider_replacewhere.operators.answering import Stop, Waits, answering
+from airflow_provider_replacewhere.operators import answering as answering_module
+from airflow_provider_replacewhere.operators.answering import Stop, Waits, answering, start_answering
 from airflow_provider_replacewhere.operators.cluster import Cluster
 from airflow_provider_replacewhere.operators.exchange import Exchange, open_exchange
 from airflow_provider_replacewhere.planning.questions import SIGN
@@ -273,4 +274,43 @@ def test_a_question_that_the_lost_worker_did_not_answer_is_answered(store: Histo
     with successor(store, driver, exchange):
         assert driver.answer(number) == {}
         assert driver.ask("permit") == {}
+    exchange.discard()
+
+
+class Flaky:
+    """Letters in a place that is out of reach for some calls."""
+
+    def __init__(self, letters: Exchange, failures: int) -> None:
+        self.letters, self.failures = letters, failures
+
+    def read(self, name: str) -> str | None:
+        self._fail()
+        return self.letters.read(name)
+
+    def write(self, name: str, text: str) -> None:
+        self._fail()
+        self.letters.write(name, text)
+
+    def _fail(self) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise OSError("503 Slow Down")
+
+
+@pytest.mark.parametrize(("failures", "goes_on"), [(4, True), (1_000, False)])
+def test_a_place_that_is_out_of_reach_for_a_while_is_tried_again(
+    store: HistoryStore, monkeypatch: pytest.MonkeyPatch, failures: int, goes_on: bool
+) -> None:
+    monkeypatch.setattr(answering_module, "PAUSES", (0.01,) * 5)
+    exchange, stop = open_exchange("app", LOCAL, None), Stop()
+    leases = LedgerLeases(store, TASK, sleep=stop.sleep)
+    answers = start_answering(Flaky(exchange, failures), leases, stop, poll_seconds=0.01)
+    if goes_on:
+        assert Driver(exchange).ask("take") == {}
+        assert len(store.leases()) == 1
+    else:
+        answers.thread.join(20)
+    assert answers.goes_on is goes_on
+    answers.end()
+    assert store.leases() == []
     exchange.discard()
