@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from tests.chaos.running import running, until
 from tests.chaos.stage import Stage
 
 FIRST, NEXT = (f"2026-03-{day}T00:00:00+00:00" for day in ("11", "12"))
@@ -99,3 +100,45 @@ def test_a_year_of_days_of_which_one_fails(tmp_path_factory: pytest.TempPathFact
     assert (broken, 1) in stage.rows("daily")
     assert len(stage.commits()) == 365, "what was fresh is not written again"
     assert stage.returned(NEXT)["flows"]["daily"]["chunks"] == {"of": 365, "ended_well": 365, "nothing_to_do": 364}
+
+
+SCHEDULED = """
+import datetime
+from airflow.sdk import DAG
+from airflow_provider_replacewhere.operators.replace_where import ReplaceWhereOperator
+
+with DAG("scheduled", start_date=datetime.datetime(2026, 1, 1), schedule=None) as dag:
+    ReplaceWhereOperator(
+        task_id="daily",
+        target="daily",
+        replace_where="day >= date_sub(current_date(), 7)",
+        query="SELECT day, sum(fare) AS fare FROM rides GROUP BY day",
+        partitioned_by=["day"],
+        as_of="2026-03-10T12:00:00+00:00",
+        root={root!r},
+        refresh_policy="full",
+        conf={{"spark.master": "local[1]", "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}},
+    )
+"""
+
+
+@pytest.mark.long
+def test_it_and_the_scheduled_run_write_the_same_days(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Airflow's own scheduler runs both at once, and each waits where the other one writes."""
+    window = "day >= DATE'2026-03-01' AND day < DATE'2026-03-11'"
+    stage = backfilling(tmp_path_factory, window, only_stale=False)
+    stage.begin()
+    (stage.airflow.folder / "scheduled.py").write_text(SCHEDULED.format(root=str(stage.airflow.tables)))
+    with running(stage) as site, site.part("scheduler"):
+        until(lambda: site.ask("GET", "/api/v2/dags/scheduled"))
+        backfill = site.trigger()
+        until(lambda: stage.commits())
+        scheduled = site.trigger("scheduled")
+        path = f"/api/v2/dags/scheduled/dagRuns/{scheduled}"
+        until(lambda: site.ask("GET", path)["state"] == site.state(backfill) == "success")
+    assert stage.rows("daily") == [(date(2026, 3, day), day) for day in range(1, 11)]
+    by_window = Counter(commit["window"] for commit in stage.commits())
+    assert by_window == dict.fromkeys(by_window, 1)
+    assert len(by_window) == 11, "ten days, and the window of the scheduled run"
+    assert not stage.store.leases(waiting=True)
+    assert {str(run.status) for run in stage.runs()} == {"succeeded"}
