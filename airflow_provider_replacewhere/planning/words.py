@@ -44,9 +44,13 @@ def reason(value: Mapping[str, Any]) -> str:
 
 
 def impact(report: RunReport) -> str | None:
-    """What a plan would touch of the target, at most; None where that is not known or nothing."""
+    """What a plan would touch of the target, at most; None where that is not known, or nothing would be replaced."""
     found = report.estimate
-    if not found or not found["files"]:
+    if not found or report.replaced is None:
+        return None
+    if found["files"] == 0:
+        return "no row that is there"
+    if found["files"] is None:
         return None
     rows = "an unknown number of rows" if found["rows"] is None else f"{found['rows']:,} rows"
     size = "" if found["bytes"] is None else f", {found['bytes']:,} bytes"
