@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import Asset, AssetAlias
 
 from airflow_provider_replacewhere.errors import RequestError
-from airflow_provider_replacewhere.operators.partitions import keys_of
 from airflow_provider_replacewhere.operators.summary import asset_extra, concerned
 from airflow_provider_replacewhere.operators.versions import airflow_line
 from airflow_provider_replacewhere.text import shown
@@ -78,6 +77,9 @@ def tell_outlets(
 
 
 def _add_partitions(event: Any, reports: Sequence[RunReport], unit: str, warn: Callable[..., None]) -> None:
+    # Imported here because no Dag file needs it.
+    from airflow_provider_replacewhere.planning.partitions import keys_of
+
     if not hasattr(event, "add_partitions"):
         warn("  partition_keys: this Airflow's events have none; that takes 3.3")
         return

@@ -29,7 +29,6 @@ from airflow_provider_replacewhere.operators.instant import instant_of_run
 from airflow_provider_replacewhere.operators.ledger import Ledger
 from airflow_provider_replacewhere.operators.outlets import ASSET_URI, check_asset_uri, tell_outlets
 from airflow_provider_replacewhere.operators.package import code_package
-from airflow_provider_replacewhere.operators.partitions import check_partition_keys
 from airflow_provider_replacewhere.operators.task import as_airflow_errors, folders_of, identity_of, logical_run_of
 from airflow_provider_replacewhere.operators.telling import OnEvent, Teller, check_callbacks, failures_told
 from airflow_provider_replacewhere.planning.instant import instant_given, zone_named
@@ -237,7 +236,11 @@ class ReplaceWhereOperator(DurableSparkSubmitOperator):
     def _run(self, context: Context, teller: Teller) -> dict[str, Any]:
         check_on_overlap(self.on_overlap)
         check_asset_uri(self.asset_uri)
-        check_partition_keys(self.partition_keys)
+        if self.partition_keys is not None:
+            # Imported here because no Dag file needs it.
+            from airflow_provider_replacewhere.planning.partitions import check_partition_keys
+
+            check_partition_keys(self.partition_keys)
         cluster = self._find_cluster()
         self.check_deferrable(context, is_remote=cluster.is_remote)
         definition = self._read_definition(context)

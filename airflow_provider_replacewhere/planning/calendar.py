@@ -130,8 +130,8 @@ def _calendar(
     zone = instants.zone(known.time_zone)
     cuts = _cuts(known)
     # 9999-12-31 and its like stand for no bound.
-    cuts = [cut for cut in cuts if _NEAR[0] <= _day_of(cut, axis.domain, zone) < _NEAR[1]] or cuts
-    lows = [_day_of(cut, axis.domain, zone) for cut in cuts]
+    cuts = [cut for cut in cuts if _NEAR[0] <= day_of(cut, axis.domain, zone) < _NEAR[1]] or cuts
+    lows = [day_of(cut, axis.domain, zone) for cut in cuts]
     # A bound at the beginning of a day belongs to the day before.
     ends = [day + (cut != _key_of(day, axis.domain, zone)) for day, cut in zip(lows, cuts, strict=True)]
     looked = _looked_at(known, zone)
@@ -162,10 +162,11 @@ def _starts(first: int, last: int, unit: str) -> Iterator[int]:
     day = first
     while day < last:
         yield day
-        day = _next(day, unit)
+        day = next_start(day, unit)
 
 
-def _next(day: int, unit: str) -> int:
+def next_start(day: int, unit: str) -> int:
+    """The day on which the unit behind the one that holds a day begins; behind the last day that there is at most."""
     if unit == "day":
         return day + 1
     start = instants.truncate_date(day, unit)
@@ -214,7 +215,8 @@ def _range_bounds(known: Overview, axis: Axis) -> list[Key]:
     return [*found[:-1:step], found[-1]] if found else []
 
 
-def _day_of(key: int, domain: Domain, zone: tzinfo) -> int:
+def day_of(key: int, domain: Domain, zone: tzinfo) -> int:
+    """The day that holds a value of a column of times, as days since 1970; the last that there is at most."""
     try:
         match domain.name:
             case "date":
@@ -303,7 +305,7 @@ def _label(axis: Axis, unit: str, zone: tzinfo, low: Key | None, high: Key | Non
     edge = high if low is None else low
     if unit == "range" or not isinstance(edge, int):
         return plain(Values.of(axis.domain, [(low, high)]).to_sql(axis.name))
-    day = _day_of(edge, axis.domain, zone)
+    day = day_of(edge, axis.domain, zone)
     text = instants.date_text(day)
     if low is None or high is None:
         return f"from {text} on" if high is None else f"before {text}"

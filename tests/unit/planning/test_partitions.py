@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_replacewhere.errors import RequestError
-from airflow_provider_replacewhere.operators.partitions import check_partition_keys, keys_of
+from airflow_provider_replacewhere.planning.partitions import check_partition_keys, keys_of
 from airflow_provider_replacewhere.planning.report import RunReport
 from tests.history import report
 
@@ -85,7 +85,6 @@ def test_what_no_keys_can_name_is_refused(sql: str, types: dict[str, str], probl
 
 
 def test_a_unit_that_is_none_is_refused() -> None:
-    check_partition_keys(None)
     check_partition_keys("week")
     with pytest.raises(RequestError, match="partition_keys is 'fortnight'"):
         check_partition_keys("fortnight")

@@ -7,7 +7,11 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from airflow_provider_replacewhere.errors import PredicateError, RequestError
+from airflow_provider_replacewhere.planning.axes import TIMES, Axis, touched
+from airflow_provider_replacewhere.planning.calendar import UNITS, day_of, next_start
+from airflow_provider_replacewhere.planning.words import plain
 from airflow_provider_replacewhere.predicates import instants
+from airflow_provider_replacewhere.predicates.meaning import parse_predicate
 from airflow_provider_replacewhere.text import shown
 
 if TYPE_CHECKING:
@@ -15,18 +19,15 @@ if TYPE_CHECKING:
     from airflow_provider_replacewhere.predicates.domains import Domain, Key
     from airflow_provider_replacewhere.predicates.region import Region
 
-UNITS = ("day", "week", "month", "year")
 FORMAT = "%Y-%m-%dT%H:%M:%S"
 """As Airflow's own ``CronPartitionTimetable`` writes a key and its mappers of times read one."""
 MOST_KEYS = 1_000
 """Airflow makes an event, and may make a Dag run, for each."""
 
-_TIMES = ("date", "timestamp", "timestamp_ntz")
 
-
-def check_partition_keys(unit: str | None) -> None:
+def check_partition_keys(unit: str) -> None:
     """:raises RequestError: it is no unit of the calendar that partitions can be named by"""
-    if unit is not None and unit not in UNITS:
+    if unit not in UNITS:
         raise RequestError(
             f"partition_keys is {shown(unit)}; it can be {', '.join(UNITS)}.",
             hint="Leave it out for events without partition keys.",
@@ -47,76 +48,54 @@ def keys_of(reports: Sequence[RunReport], unit: str) -> list[str]:
         region = _replaced(report)
         if region.is_empty:
             continue
-        tz = instants.zone(report.time_zone)
+        zone = instants.zone(report.time_zone)
         domain, ranges = _ranges(region)
-        today = instants.day_of(instants.instant_of(datetime.fromisoformat(report.as_of)), tz)
+        today = instants.day_of(instants.instant_of(datetime.fromisoformat(report.as_of)), zone)
         for low, high in ranges:
-            found.update(_starts(_day(low, domain, tz), _last_day(high, domain, tz, today), unit, len(found)))
+            for day in _starts(day_of(low, domain, zone), _last_day(high, domain, zone, today), unit):
+                found.add(day)
+                if len(found) > MOST_KEYS:
+                    raise RequestError(
+                        f"More than {MOST_KEYS} {unit}s were replaced.", hint="Name partitions by a longer unit."
+                    )
     return [instants.date_of(day).strftime(FORMAT) for day in sorted(found)]
 
 
 def _replaced(report: RunReport) -> Region:
-    # Imported here because it brings the region algebra, which no Dag file needs.
-    from airflow_provider_replacewhere.predicates.meaning import parse_predicate
-
     try:
         return parse_predicate(str(report.replaced), dict(report.window_types), report.time_zone)
     except PredicateError as error:
         raise _unnamed(str(report.replaced), "is no region of the table") from error
 
 
-def _ranges(region: Region) -> tuple[Domain, list[tuple[Key, Key | None]]]:
-    """The ranges of the column of times that the region bounds."""
-    from airflow_provider_replacewhere.planning.axes import Axis, touched
-
-    able = [(path, extent.domain) for path, extent in region.extents.items() if extent.domain.name in _TIMES]
+def _ranges(region: Region) -> tuple[Domain, list[tuple[int, Key | None]]]:
+    """The ranges of the one column of times that the region bounds."""
+    able = [(path, extent.domain) for path, extent in region.extents.items() if extent.domain.name in TIMES]
     if len(able) != 1:
         raise _unnamed(region.to_sql(), f"bounds {'several columns' if able else 'no column'} of dates or timestamps")
     path, domain = able[0]
     found = []
     for low, high in touched(region, Axis(path, domain)).intervals:
-        if low is None:
+        if not isinstance(low, int):
             raise _unnamed(region.to_sql(), "has no beginning")
         found.append((low, high))
     return domain, found
 
 
-def _starts(first: int, last: int, unit: str, count: int) -> Iterator[int]:
-    """The beginnings of all units from one day to another, as days since 1970."""
-    day: int | None = first if unit == "day" else instants.truncate_date(first, unit)
-    while day is not None and day <= last:
-        count += 1
-        if count > MOST_KEYS:
-            raise RequestError(
-                f"More than {MOST_KEYS} {unit}s were replaced.", hint="Name partitions by a longer unit."
-            )
-        yield day
-        match unit:
-            case "day":
-                day += 1
-            case "week":
-                day += 7
-            case _:
-                day = instants.add_months(day, 1 if unit == "month" else 12)
+def _starts(first: int, last: int, unit: str) -> Iterator[int]:
+    """The beginnings of all units from the one that holds the first day to the last day, as days since 1970."""
+    start = first if unit == "day" else instants.truncate_date(first, unit)
+    assert start is not None
+    while start <= last:
+        yield start
+        start = next_start(start, unit)
 
 
-def _day(key: Key, domain: Domain, tz: tzinfo) -> int:
-    assert isinstance(key, int)
-    if domain.name == "date":
-        return key
-    return instants.day_of(key, tz) if domain.name == "timestamp" else key // instants.MICROS_PER_DAY
-
-
-def _last_day(high: Key | None, domain: Domain, tz: tzinfo, today: int) -> int:
-    if high is None:
-        return today
-    assert isinstance(high, int)
-    return _day(high - 1, domain, tz)
+def _last_day(high: Key | None, domain: Domain, zone: tzinfo, today: int) -> int:
+    return day_of(high - 1, domain, zone) if isinstance(high, int) else today
 
 
 def _unnamed(sql: str, problem: str) -> RequestError:
-    from airflow_provider_replacewhere.planning.words import plain
-
     return RequestError(
         f"{plain(sql)} {problem}, so it cannot be named by partition keys.",
         hint="Leave partition_keys out for tables like this one.",
