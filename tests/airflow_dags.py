@@ -53,7 +53,7 @@ class DagResult:
 
     :param state: of the run
     :param tasks: by task, its state
-    :param values: by task, what it returned
+    :param values: by task, what it returned; of a mapped task, what one of its instances did
     :param errors: the errors that ended tries of tasks, in order
     """
 
@@ -147,7 +147,11 @@ def result_of(module: Any, logical_date: datetime) -> DagResult:
         return DagResult(
             state=_text(run.state),
             tasks={task.task_id: _text(task.state) for task in tasks},
-            values={task.task_id: task.xcom_pull(task_ids=task.task_id, session=session) for task in tasks},
+            values={
+                # One instance at a time: Airflow 3.1 cannot read what several of a mapped task have returned.
+                task.task_id: task.xcom_pull(task_ids=task.task_id, map_indexes=task.map_index, session=session)
+                for task in tasks
+            },
             errors=tuple(getattr(module, "errors", ())),
         )
 
