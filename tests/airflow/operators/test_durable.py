@@ -30,6 +30,11 @@ REQUEST = RunRequest(
 WANTED = replace(REQUEST, run_id="of the next try", coverage={}, identity=Identity("flow", "scheduled", "daily", -1, 2))
 
 
+pytestmark = pytest.mark.skipif(
+    not hasattr(SparkSubmitOperator, "get_job_status"), reason="this Spark provider asks for no application"
+)
+
+
 @pytest.fixture
 def left(tmp_path: Path) -> Submitted:
     """What a lost worker left behind."""
