@@ -346,9 +346,7 @@ class _Mapping:
             return rows.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`")
         found = self._met(rows, arrival, arrival.partner, column, self.changed.bytes <= CHEAP_BYTES)
         for partner in arrival.partner.chain:
-            if partner.source == self.name and partner.partner is None:
-                continue  # its changed rows are asked for their own values
-            # Rows that a partner had before may have met them too.
+            # Rows that a partner had before may have met them too, and in a self-join they may have gone together.
             moved = self.changes.rows(partner.source, self.before[partner.source])
             if moved is not None:
                 theirs = _where(moved.frame(partner.used), partner.where)

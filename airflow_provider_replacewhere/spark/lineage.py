@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from py4j.protocol import Py4JError
@@ -267,6 +267,21 @@ class _Columns:
         return _replaced(self.session, expression, self.made_of)
 
 
+@dataclass(frozen=True)
+class _Meeting:
+    """A join above a scan.
+
+    :param depth: where in the scan's path it stands
+    :param columns: what the columns below it, on the scan's side, are made of
+    :param others: the scans on its other side
+    """
+
+    join: Any
+    depth: int
+    columns: _Columns
+    others: Sequence[_Scan]
+
+
 @dataclass
 class _Reader:
     """Reads what arrives where from optimised plans of one query."""
@@ -302,28 +317,33 @@ class _Reader:
         if scan.value is not None:
             value = self._text(scan.value, scan)
             return None if value is None else Arrival(value, self._all(scan.where, scan), scan.used)
+        meetings = list(self._meetings(scan, scans))
+        # Scans that the filter itself reaches come first, at whichever join: each table in between is read as well.
+        for is_reached in (True, False):
+            for meeting in meetings:
+                for other in meeting.others:
+                    if (other.value is not None) is is_reached and not any(other is one for one in beside):
+                        arrival = self._through(scan, meeting, other, scans, beside)
+                        if arrival is not None:
+                            return arrival
+        return None
+
+    def _meetings(self, scan: _Scan, scans: Sequence[_Scan]) -> Iterator[_Meeting]:
+        """The joins, from the scan upwards, at which only those rows matter that its own rows meet."""
         mine = _Columns.of(self.session, scan.leaf)
         for depth in reversed(range(len(scan.path))):
             node, child = scan.path[depth]
             if class_name(node) == "Join" and child in _MATCHED_SIDES.get(_join_type(node), ()):
                 others = [other for other in scans if _is_other_side(other, node, depth, child)]
-                # Those that the filter itself reaches come first: each table in between is read as well.
-                for other in sorted(others, key=lambda other: other.value is None):
-                    if not any(other is one for one in beside):
-                        arrival = self._through(scan, mine, node, other, depth, scans, beside)
-                        if arrival is not None:
-                            return arrival
+                yield _Meeting(node, depth, replace(mine), others)
             if not mine.through(node, child, as_partner=False):
-                return None
-        return None
+                return
 
     def _through(
         self,
         scan: _Scan,
-        mine: _Columns,
-        join: Any,
+        meeting: _Meeting,
         other: _Scan,
-        depth: int,
         scans: Sequence[_Scan],
         beside: tuple[_Scan, ...],
     ) -> Arrival | None:
@@ -334,8 +354,8 @@ class _Reader:
         """
         if other.value is None and len(beside) + 1 >= MOST_HOPS:
             return None
-        theirs = _Columns.of(self.session, other.leaf)
-        for node, child in reversed(other.path[depth + 1 :]):
+        join, mine, theirs = meeting.join, meeting.columns, _Columns.of(self.session, other.leaf)
+        for node, child in reversed(other.path[meeting.depth + 1 :]):
             if not theirs.through(node, child, as_partner=True):
                 return None
         on = []

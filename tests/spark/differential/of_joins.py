@@ -126,7 +126,7 @@ def _dimension_of_a_dimension(w: Writer) -> tuple[str, Sequence[Column]]:
     kinds, met = (w.pick("INNER", "INNER", "LEFT"), w.pick("INNER", "INNER", "LEFT")), w.pick("c.s = e.s", "c.k = e.k")
     columns = [day, w.column("k", "facts"), w.column("s", "dims", "name"), w.column("n", "facts")]
     of_facts = f"SELECT {key} AS day, f.k, {{name}} AS name, f.n FROM"
-    match w.rng.randrange(4):
+    match w.rng.randrange(5):
         case 0:
             joined = f"{{facts}} f {kinds[0]} JOIN {{events}} e ON e.k = f.k {kinds[1]} JOIN {{dims}} c ON {met}"
             return f"{of_facts.format(name='c.s')} {joined} {w.where('f')}", columns
@@ -136,6 +136,14 @@ def _dimension_of_a_dimension(w: Writer) -> tuple[str, Sequence[Column]]:
         case 2:
             joined = "{dims} c INNER JOIN {dims} o ON c.s = o.s INNER JOIN {facts} f ON f.k = c.k AND f.n = o.n"
             return f"{of_facts.format(name='o.s')} {joined}", columns
+        case 3:
+            # Both sides of the first join carry the day, and Spark does not see it.
+            day_of = f"date_add({w.date('f', 'facts')}, 1)"
+            on = f"{w.date('c', 'dims')} = {day_of} AND {w.date('o', 'dims')} = {day_of}"
+            joined = (
+                f"{{dims}} c INNER JOIN {{dims}} o ON {w.pick('c.s = o.s', 'c.k = o.k')} INNER JOIN {{facts}} f ON {on}"
+            )
+            return f"SELECT {day_of} AS day, f.k, o.s AS name, f.n FROM {joined}", [Column("day", "date"), *columns[1:]]
     inner = f"SELECT e.k, max(c.s) AS name FROM {{events}} e {kinds[1]} JOIN {{dims}} c ON {met} GROUP BY e.k"
     return f"{of_facts.format(name='x.name')} {{facts}} f {kinds[0]} JOIN ({inner}) x ON x.k = f.k", columns
 

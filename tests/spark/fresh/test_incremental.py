@@ -162,6 +162,22 @@ def test_two_rows_of_a_dimension_that_met_each_other_are_gone_together(lake: Lak
     assert rows_of(lake.read("daily")) == []
 
 
+def test_two_rows_that_met_each_other_and_carry_the_day_are_gone_together(lake: Lake) -> None:
+    """Each reaches the day by itself, and the other only where it still stands."""
+    lake.make("crews", "id INT, mate INT, day DATE", [(1, 2, "2026-03-05"), (2, 1, "2026-03-05"), (3, 3, "2026-03-06")])
+    lake.make("eves", "eve DATE", [("2026-03-04",), ("2026-03-05",)])
+    query = """
+        SELECT date_add(eve, 1) AS day, a.id, b.id AS mate FROM crews a JOIN crews b ON a.mate = b.id
+        JOIN eves ON a.day = date_add(eve, 1) AND b.day = date_add(eve, 1)
+    """
+    text = flow(query, where=f"day >= DATE'{START}'")
+    lake.run(text)
+    assert len(rows_of(lake.read("daily"))) == 3
+    lake.sql("DELETE FROM {crews} WHERE id < 3")
+    assert lake.run(text).replaced == days(5)
+    assert rows_of(lake.read("daily")) == [("2026-03-06", 3, 3)]
+
+
 def test_a_column_beside_the_predicates_narrows_where_those_cannot(lake: Lake) -> None:
     query = "SELECT day, station, fare, row_number() OVER (PARTITION BY station ORDER BY at) AS ride FROM rides"
     run(lake, query)

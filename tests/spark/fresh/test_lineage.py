@@ -154,6 +154,11 @@ REACHED = {
             "stations": ["events.day ON (changed.id = partner.id)"],
         },
     ),
+    "a day that each side of a join carries": (
+        ("SELECT date_add(r.day, 1) AS day, a.id, b.id AS mate FROM events a JOIN events b ON a.id = b.id + 1"
+         " JOIN rides r ON a.day = date_add(r.day, 1) AND b.day = date_add(r.day, 1)"),
+        {"rides": ["date_add(day, 1)"], "events": ["day"]},
+    ),
     "three tables away": (
         ("SELECT day, country FROM rides JOIN stations s ON station = s.id JOIN regions USING (city)"
          " JOIN countries USING (region)"),
