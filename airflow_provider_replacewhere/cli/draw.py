@@ -16,7 +16,6 @@ from airflow_provider_replacewhere.text import printable
 if TYPE_CHECKING:
     from airflow_provider_replacewhere.history.view import HistoryView
 
-MOST_RUNS = 1_000
 _MOST_GAPS = 30
 
 
@@ -37,7 +36,7 @@ def coverage_of(
                 hint=f"Name one of them with --target: {names}." if targets else "Nothing has been run yet.",
             )
         target = targets[0].name
-    known = None if view.is_empty else view.look(target, MOST_RUNS)
+    known = None if view.is_empty else view.look(target)
     if known is None or not known.runs:
         raise RequestError(
             f"The history at {view.url} does not know the table {target}.",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection
 
 # Databases limit the number of values in one statement.
+MOST_RUNS = 1_000
+"""So many runs of a table are read for its map, the newest. What they prove is folded from all."""
 _ASK_AT_ONCE = 500
 
 
@@ -88,7 +90,7 @@ class HistoryView(HistoryStore):
                 found += [Target(name, sequence) for name, sequence in connection.execute(names)]
         return sorted(found, key=lambda target: target.name.lower())
 
-    def look(self, target: str, most: int) -> Look:
+    def look(self, target: str, most: int = MOST_RUNS) -> Look:
         """What is known of a target.
 
         :param most: so many runs at most, the newest

@@ -10,7 +10,7 @@ from airflow_provider_replacewhere.errors import RequestError
 from airflow_provider_replacewhere.history.leases import LeaseState, in_words
 from airflow_provider_replacewhere.history.records import Run, RunStatus
 from airflow_provider_replacewhere.history.seen import ended, report_of, writing
-from airflow_provider_replacewhere.history.view import HistoryView, Look
+from airflow_provider_replacewhere.history.view import MOST_RUNS, HistoryView, Look
 from airflow_provider_replacewhere.planning import definitions as changes
 from airflow_provider_replacewhere.planning.document import OPEN, map_as_json
 from airflow_provider_replacewhere.planning.overview import Overview, overview
@@ -20,10 +20,8 @@ from airflow_provider_replacewhere.planning.saved import saved, seconds
 from airflow_provider_replacewhere.planning.states import MEANINGS, Ended, State
 from airflow_provider_replacewhere.planning.words import plain, why
 
-MOST_RUNS = 1_000
-"""So many runs of a table are read for its map, the newest. What they prove is folded from all."""
 RUNS_IN_LIST = 200
-"""The same for each table of the list of tables."""
+"""So many runs of each table of the list of tables are read."""
 PAGE = 50
 TABLES_ON_PAGE = 25
 STRIP = 45
