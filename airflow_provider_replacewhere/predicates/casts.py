@@ -12,7 +12,7 @@ from datetime import tzinfo
 from decimal import Decimal
 
 from airflow_provider_replacewhere.predicates import instants
-from airflow_provider_replacewhere.predicates.literals import fits
+from airflow_provider_replacewhere.predicates.literals import EXACT, fits
 from airflow_provider_replacewhere.predicates.nodes import Literal
 
 TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -68,9 +68,10 @@ def _read_number(text: str, type_: str) -> Literal | None:
     try:
         number = Decimal(text)
         # What has to be rounded is left to Spark.
-        if not number.is_finite() or abs(number) >= 10 ** (precision - scale) or number != round(number, scale):
+        if not number.is_finite() or number.copy_abs() >= 10 ** (precision - scale):
             return None
-        return Literal("decimal", round(number, scale))
+        exact = number.quantize(Decimal(1).scaleb(-scale), context=EXACT)
+        return Literal("decimal", exact) if exact == number else None
     except ArithmeticError:
         return None  # digits or an exponent beyond what a DECIMAL can have
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 
 from airflow_provider_replacewhere.errors import PredicateError
 from airflow_provider_replacewhere.predicates import instants
-from airflow_provider_replacewhere.predicates.literals import INTEGERS
+from airflow_provider_replacewhere.predicates.literals import EXACT, INTEGERS
 from airflow_provider_replacewhere.predicates.render import literal
 from airflow_provider_replacewhere.predicates.types import SparkType, spark_type
 
@@ -124,8 +124,8 @@ class Domain:
                 return instants.wall_of(value)
             case "boolean", bool():
                 return int(value)
-            case "decimal", Decimal() | int() if value == round(Decimal(value), self.scale):
-                return int(Decimal(value).scaleb(self.scale))
+            case "decimal", Decimal() | int():
+                return _unscaled(Decimal(value), self.scale)
             case "double", float() | int():
                 return _rank(float(value))
             case "string", str():
@@ -142,7 +142,7 @@ class Domain:
             case "boolean":
                 return literal(bool(key), "boolean")
             case "decimal":
-                return literal(Decimal(cast(int, key)).scaleb(-self.scale), "decimal")
+                return literal(Decimal(cast(int, key)).scaleb(-self.scale, EXACT), "decimal")
             case "double":
                 return literal(_unranked(cast(int, key)), "double")
         try:
@@ -182,6 +182,13 @@ def _of(type_: str | SparkType) -> tuple[str, int, int]:
 @cache
 def _one_of_each(name: str, precision: int, scale: int) -> Domain:
     return Domain(name, precision, scale)
+
+
+def _unscaled(value: Decimal, scale: int) -> int | None:
+    if not value.is_finite():
+        return None
+    scaled = value.scaleb(scale, EXACT)
+    return int(scaled) if scaled == scaled.to_integral_value(context=EXACT) else None
 
 
 def _rank(value: float) -> int:

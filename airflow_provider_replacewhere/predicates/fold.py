@@ -120,7 +120,9 @@ def _negative(args: Sequence[Literal], _: Now) -> Literal | None:
         return integer(-int_of(value), value.type)
     if value.type.startswith("interval"):
         return Literal(value.type, -int_of(value))
-    if isinstance(value.value, Decimal | float):
+    if isinstance(value.value, Decimal):
+        return Literal(value.type, value.value.copy_negate())  # the operator rounds to 28 digits
+    if isinstance(value.value, float):
         return Literal(value.type, -value.value)
     return None
 

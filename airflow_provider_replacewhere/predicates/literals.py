@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import struct
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from airflow_provider_replacewhere.predicates.nodes import Literal
 
+EXACT = Context(prec=1_000)
+"""For Decimals: Python's own context rounds at 28 digits, where Spark's have 38."""
 MOST_DIGITS = 38
 """Of a DECIMAL, before and after the point together."""
 

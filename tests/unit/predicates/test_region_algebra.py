@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import product
 from typing import Any, ClassVar
 
@@ -227,3 +228,17 @@ def test_a_naive_datetime_is_no_instant() -> None:
 def test_what_has_no_region_is_refused(sql: str, says: str) -> None:
     with pytest.raises(PredicateError, match=says):
         parse_predicate(sql, {"d": "date", "i": "int"})
+
+
+# -- numbers of more digits than Python's decimals keep
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("text", ["{}", "{}BD", "CAST('{}' AS DECIMAL(38,6))"])
+def test_all_38_digits_of_a_decimal_count(sign: str, text: str) -> None:
+    number = f"{sign}12345678901234567890123456789012.345678"
+    region = parse_predicate(f"c = {text.format(number)}", {"c": "decimal(38,6)"})
+    assert region.contains_row({"c": Decimal(number)})
+    assert not region.contains_row({"c": Decimal(number[:-1] + "9")})
+    assert number in region.to_sql()
+    assert parse_predicate(region.to_sql(), {"c": "decimal(38,6)"}) == region
