@@ -54,6 +54,8 @@ SAFE_SETTINGS = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     # Places in the query's text are told by Spark's parser, which must see the text that the user wrote.
     "spark.sql.variable.substitute": "false",
+    # Regions are written with escapes, as Spark reads them unless told otherwise.
+    "spark.sql.parser.escapedStringLiterals": "false",
     # Long lists of columns would be cut in a plan's text, and two definitions would look the same.
     "spark.sql.debug.maxToStringFields": "1000000",
 }
