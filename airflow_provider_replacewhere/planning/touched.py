@@ -29,6 +29,8 @@ MOST_BOXES = 50
 _STRING_PREFIX = 32
 _MILLISECOND = timedelta(milliseconds=1)
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+NO_CHARACTER = "\ufffd"
+"""What stands in the log, and in Python, for bytes that are no UTF-8: which they are is not known any more."""
 # Half of a character beyond U+FFFF: whoever cut the string off counted in UTF-16.
 _CUT_CHARACTER = re.compile("[\ud800-\udfff]")
 
@@ -199,7 +201,7 @@ def _python(value: Any, type_: str) -> Any:
             # The shortest text that is read back as the same float: as a double it would be another number.
             return struct.unpack("f", struct.pack("f", float(value)))[0]
         case "string" | "varchar":
-            return None if _CUT_CHARACTER.search(value) else value
+            return None if _CUT_CHARACTER.search(value) or NO_CHARACTER in value else value
         case "binary":
             return None
     return int(value) if _INTEGER.fullmatch(str(value)) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from airflow_provider_replacewhere.planning.touched import NO_CHARACTER
 from airflow_provider_replacewhere.predicates.domains import Domain, Key
 
 
@@ -23,8 +24,10 @@ def to_key(sql: str, domain: Domain) -> str:
 def key_of(value: Any, domain: Domain) -> Key:
     """The key of a value that came to Python.
 
-    :raises ValueError: it is a wall time that Python's datetimes do not reach
+    :raises ValueError: it is a wall time that Python's datetimes do not reach, or a string of other bytes than UTF-8's
     """
+    if isinstance(value, str) and NO_CHARACTER in value:
+        raise ValueError(f"{value!r} may stand for bytes that are no UTF-8, and so for several values")
     match domain.name:
         case "date" | "timestamp":
             return int(value)

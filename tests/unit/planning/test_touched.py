@@ -218,6 +218,11 @@ def test_a_string_cut_inside_a_character_says_nothing() -> None:
     assert bound("string", "a", cut).contains_row({"c": "a" * 31 + "\U0001f600"})
 
 
+def test_a_string_of_bytes_that_are_no_text_says_nothing() -> None:
+    assert bound("string", "a", "b\ufffd").is_everything
+    assert bound("string", "\ufffd", "\ufffd").is_everything
+
+
 def test_null_is_left_out_only_where_it_is_known_to_be_absent() -> None:
     assert not bound("int", 1, 2, 0).contains_row({"c": None})
     assert bound("int", 1, 2, 3).contains_row({"c": None})
@@ -319,6 +324,7 @@ def test_an_empty_string_may_be_null_and_the_other_way_round(text: str | None) -
         ("binary", ""),
         ("array<int>", "[1]"),
         ("string", "__HIVE_DEFAULT_PARTITION__\ud83d"),
+        ("string", "\ufffd"),
     ],
 )
 def test_a_partition_value_in_doubt_says_nothing(type_: str, text: str) -> None:
