@@ -31,6 +31,14 @@ _CODE_OF_JARS = re.compile(
 _PYTHON = re.compile(r"Python|Pandas|InArrow")
 # ``none#3``, ``scalar-subquery#12``, and CTEs, which carry their number without the sign.
 _IDS = re.compile(r"(#|CTERelation(?:Def|Ref) )(\d+)")
+_IDS_IN_JSON = re.compile(r'"(?:id|cteId)":(\d+)(,"jvmId":"[^"]*")?')
+# What tells a function from its ``try_`` form, by the class of expression, where neither text nor JSON does.
+_MODES = {
+    **dict.fromkeys(
+        ("Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Pmod", "Remainder", "Cast"), "evalMode"
+    ),
+    "ParseToTimestamp": "failOnError",
+}
 
 # Settings that cannot change what a query gives: how it is run, and where things are. All others count.
 HARMLESS_SETTINGS = (
@@ -78,6 +86,8 @@ def definition_hash(
     functions = _python_functions(found)
     told = [
         _numbered_anew(plan.canonicalized().toString()),
+        _written_out(plan.canonicalized()),
+        *(f"{part.kind}:{getattr(part.node, mode)()}" for part in found if (mode := _MODES.get(part.kind))),
         # A plan's text writes 'a,b' and 'a', 'b' alike.
         *(str(part.node.sql()) for part in found if part.is_expression and part.kind == "Literal"),
         *(_leaf(part, session) for part in found if not part.is_expression and not seq(part.node.children())),
@@ -145,6 +155,20 @@ def _numbered_anew(text: str) -> str:
     return re.sub(_IDS, anew, text)
 
 
+def _written_out(plan: Any) -> str:
+    """All that a plan's nodes are made of: its text leaves out IGNORE NULLS, and the time zone of a cast."""
+    try:
+        text = str(plan.toJSON())
+    except Py4JError:  # of a node that cannot be written: nothing proves that it is as it was
+        return uuid.uuid4().hex
+    numbers: dict[tuple[bool, str], int] = {}
+
+    def anew(found: re.Match[str]) -> str:
+        return f'"id":{numbers.setdefault((found[2] is None, found[1]), len(numbers))}'
+
+    return re.sub(_IDS_IN_JSON, anew, text)
+
+
 def _unseen_code(plan: Iterable[Part]) -> list[str]:
     """Something new each time for a plan that calls functions of jars: no plan shows when their code changes."""
     return [uuid.uuid4().hex] if any(part.is_expression and _CODE_OF_JARS.match(part.kind) for part in plan) else []
@@ -181,9 +205,12 @@ def _helper_sources() -> list[str]:
 
 
 def _leaf(leaf: Part, session: SparkSession) -> str:
-    """A source and its columns: in a canonical plan columns have no names and a Delta folder has none either."""
+    """A source and its columns: in a canonical plan columns have no names and a Delta folder has none either.
+
+    Whether a column may hold NULL counts too: the optimiser believes it, and so does what it says of the query.
+    """
     node = leaf.node
-    columns = ",".join(f"{a.name()}:{a.dataType().sql()}" for a in seq(node.output()))
+    columns = ",".join(f"{a.name()}:{a.dataType().sql()}{'' if a.nullable() else '!'}" for a in seq(node.output()))
     if leaf.kind == "LocalRelation":
         return f"{columns}:{_inline_rows(node, session)}"
     if leaf.kind != "LogicalRelation":
