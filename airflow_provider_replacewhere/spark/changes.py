@@ -371,7 +371,8 @@ class _Mapping:
         """The values that some rows of a partner are about."""
         if partner.partner is not None:
             return self._met(rows, arrival, partner.partner, column, are_few)
-        return rows.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`")
+        # Without the alias, which a column of the same name would stand behind.
+        return rows.toDF(*rows.columns).selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`")
 
     def _inside(self, partner: Partner, arrival: Arrival, column: Column) -> DataFrame:
         """The rows of the last partner that are about values in the window."""
