@@ -28,6 +28,7 @@ MOST_TESTS = 500
 Whole: TypeAlias = tuple[int | None, int | None]
 """A range of keys that are whole numbers."""
 
+_CONSTANTS = frozenset({"true", "false", "null"})
 _HALVED = frozenset({"date", "timestamp", "timestamp_ntz", *INTEGERS})
 
 
@@ -76,7 +77,7 @@ def values_from(
     if rows.is_empty:
         return Values.nothing(within.domain)
     for name, type_ in columns.items():
-        if arrival.value == quoted(name) or arrival.value.lower() == name.lower():
+        if arrival.value == quoted(name) or arrival.value.lower() == name.lower() not in _CONSTANTS:
             return _of_column(rows, name, within) if Domain.of(type_) == within.domain else None
     return _of_expression(rows, arrival.value, within, columns, time_zone)
 

@@ -150,7 +150,7 @@ class SourceChanges:
             return SourceChange(Reason.SOURCE_CHANGED, {"found_by": "statistics"}, by_bounds)
         try:
             by_rows = mapping.by_rows(by_bounds)
-        except (Py4JError, PySparkException, PredicateError, ValueError, LookupError) as error:
+        except (Py4JError, PySparkException, PredicateError, ValueError, LookupError, ArithmeticError) as error:
             # The files are gone, or cannot be read: what the log says of them still holds.
             cause = f"the changed rows cannot be read: {in_short(error)}"
             return SourceChange(Reason.SOURCE_CHANGED, {"found_by": "statistics", "cause": cause}, by_bounds)

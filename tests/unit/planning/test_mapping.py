@@ -61,6 +61,13 @@ def test_values_that_changed_rows_may_have(changed: str, value: str, expected: s
     assert mapped(changed, value) == expected
 
 
+def test_a_constant_is_not_a_column_of_that_name() -> None:
+    columns = {"true": "boolean"}
+    changed, window = parse_predicate("`true` = false", columns), Values.of(Domain.of("boolean"), [(1, 2)])
+    assert values_from(changed, Arrival("`true`", (), ()), window, columns, "UTC") == Values.nothing(window.domain)
+    assert values_from(changed, Arrival("true", (), ()), window, columns, "UTC") is None
+
+
 def test_conditions_of_the_query_bound_the_rows() -> None:
     assert mapped("n = 5", "d", where=("(n > 5)",)) == "FALSE"
     assert mapped("n >= 0", "d", where=("(d = DATE '2026-03-07')",)) == "(v = DATE '2026-03-07')"
