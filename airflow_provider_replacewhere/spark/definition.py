@@ -32,6 +32,8 @@ _PYTHON = re.compile(r"Python|Pandas|InArrow")
 # ``none#3``, ``scalar-subquery#12``, and CTEs, which carry their number without the sign.
 _IDS = re.compile(r"(#|CTERelation(?:Def|Ref) )(\d+)")
 _IDS_IN_JSON = re.compile(r'"(?:id|cteId)":(\d+)(,"jvmId":"[^"]*")?')
+# Comments of columns, and counters that Delta keeps with them.
+_NOTES_IN_JSON = re.compile(r'"metadata":\{[^{}]*\}')
 # What tells a function from its ``try_`` form, by the class of expression, where neither text nor JSON does.
 _MODES = {
     **dict.fromkeys(
@@ -166,7 +168,7 @@ def _written_out(plan: Any) -> str:
     def anew(found: re.Match[str]) -> str:
         return f'"id":{numbers.setdefault((found[2] is None, found[1]), len(numbers))}'
 
-    return re.sub(_IDS_IN_JSON, anew, text)
+    return re.sub(_IDS_IN_JSON, anew, re.sub(_NOTES_IN_JSON, "", text))
 
 
 def _unseen_code(plan: Iterable[Part]) -> list[str]:
