@@ -109,7 +109,7 @@ def main() -> None:
             except LeftOutError as reason:
                 if contender.packages is None:
                     raise
-                left_out[contender.name] = str(reason)
+                left_out[contender.name] = str(reason).splitlines()[-1]
                 print(f"{contender.name} is left out: {reason}", flush=True)
         print(write("alternatives", rows, cases, left_out=left_out))
 

@@ -1,9 +1,10 @@
-"""``docs/benchmarks.md`` and its pictures, from the results in ``build/bench``: ``python -m benchmarks.page``."""
+"""``docs/benchmarks.md`` and its pictures, from ``benchmarks/measured``: ``python -m benchmarks.page``."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks import plots
@@ -19,15 +20,23 @@ Document = dict[str, Any]
 
 
 def main() -> None:
+    PAGE.write_text(page(IMAGES))
+    print(PAGE.relative_to(ROOT))
+
+
+def page(images: Path) -> str:
+    """The page as Markdown.
+
+    :param images: the folder that its pictures are written to
+    """
     documents = {name: read(name) for name in SECTIONS}
     present = [document for found in documents.values() for document in found]
     if not present:
-        raise SystemExit("There are no results in build/bench yet: run `make bench` first.")
+        raise SystemExit("There are no results in benchmarks/measured yet: run `make bench` first.")
     parts = [head(present)]
-    parts += [section(documents[name]) for name, section in SECTIONS.items() if documents[name]]
+    parts += [section(documents[name], images) for name, section in SECTIONS.items() if documents[name]]
     parts.append(losses(documents["incremental"], documents["submit"]))
-    PAGE.write_text("\n\n".join(part.strip() for part in parts if part) + "\n")
-    print(PAGE.relative_to(ROOT))
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
 # -- sections ----------------------------------------------------------------------------------------------------------
@@ -37,7 +46,7 @@ def head(documents: Sequence[Document]) -> str:
     newest = max(documents, key=lambda document: str(document["finished_at"]))
     machine, versions = newest["machine"], newest["versions"]
     if any(document["machine"] != machine for document in documents):
-        raise SystemExit("The results in build/bench are from different machines: measure all on one.")
+        raise SystemExit("The results in benchmarks/measured are from different machines: measure all on one.")
     return f"""
 # Benchmarks
 
@@ -50,7 +59,7 @@ rows.write.format("delta").mode("overwrite").option("replaceWhere", window).save
 
 Measured on {machine["cores"]} cores ({machine["processor"]}) with {machine["memory_gib"]} GiB of memory and a local
 disk, with Spark {versions["pyspark"]} and Delta {versions["delta-spark"]}, {newest["finished_at"][:10]}. This page and
-its pictures are written by the command that measures:
+its pictures are written by the command that measures, from the results in `benchmarks/measured`:
 
 ```bash
 make bench                  # everything at one small size
@@ -58,9 +67,10 @@ make bench ROWS=20000000    # at another, TURNS=2 turns of each case; the page s
 make bench-page             # the page alone, from the results that are there
 
 # A part of it: some layouts and cases, so many turns of each.
-python -m benchmarks.incremental --rows 20000000 --turns 2
+python -m benchmarks.incremental --rows 20000000 --turns 2 --layouts partitioned
 python -m benchmarks.incremental --rows 100000000 --turns 1 --layouts partitioned \\
   --cases nothing "1 of 30 days" "30 of 30 days"
+python -m benchmarks.warehouse --rows 40000000 --batches 3 --cases "few change" --days 90
 ```
 
 Both sides are measured in turn, in one Spark session (or process by process, where that is said), over the same source
@@ -71,7 +81,7 @@ bills.
 """
 
 
-def incremental(documents: Sequence[Document]) -> str:
+def incremental(documents: Sequence[Document], images: Path) -> str:
     names = list(dict.fromkeys(case.name for document in documents for case in _cases(document)))
     by_size: dict[str, list[float | None]] = {}
     for document in documents:
@@ -82,7 +92,7 @@ def incremental(documents: Sequence[Document]) -> str:
         }
         by_size[_rows(document)] = [found.get(name) for name in names]
     title = "Times faster in Spark than overwriting the window by hand, sources partitioned"
-    plots.ratios(IMAGES / "benchmarks-window.svg", title, names, by_size)
+    plots.ratios(images / "benchmarks-window.svg", title, names, by_size)
     parts = [
         f"""
 ## A part of the window changed
@@ -126,7 +136,7 @@ partitioned: their files are in the order of days, two to three days in each. *P
     return "\n\n".join(part.strip() for part in parts)
 
 
-def submit(documents: Sequence[Document]) -> str:
+def submit(documents: Sequence[Document], _images: Path) -> str:
     rows = [
         [
             _rows(document),
@@ -154,7 +164,7 @@ that both do the same work.
 """
 
 
-def warehouse(documents: Sequence[Document]) -> str:
+def warehouse(documents: Sequence[Document], images: Path) -> str:
     newest = documents[-1]
     title = f"Loading {len(_cases(newest)[0].turns)} batches, {_rows(newest)} of trades"
     lines = {
@@ -163,7 +173,7 @@ def warehouse(documents: Sequence[Document]) -> str:
         }
         for case in _cases(newest)
     }
-    plots.running_total(IMAGES / "benchmarks-warehouse.svg", title, lines)
+    plots.running_total(images / "benchmarks-warehouse.svg", title, lines)
     totals = [
         [
             _rows(document),
@@ -216,7 +226,7 @@ def _by_flow(document: Document) -> str:
     return _table(["case", "target", "faster", "time", "the flow did"], rows)
 
 
-def alternatives(documents: Sequence[Document]) -> str:
+def alternatives(documents: Sequence[Document], _images: Path) -> str:
     parts = [
         f"""
 ## Other ways to do it
@@ -278,7 +288,7 @@ fixed cost, which is there for one day as for thirty. The cases above in which t
 """
 
 
-SECTIONS: dict[str, Callable[[Sequence[Document]], str]] = {
+SECTIONS: dict[str, Callable[[Sequence[Document], Path], str]] = {
     "incremental": incremental,
     "submit": submit,
     "warehouse": warehouse,

@@ -1,4 +1,4 @@
-"""Results as JSON files in ``build/bench``, one for each benchmark and size."""
+"""Results as JSON files in ``benchmarks/measured``, one for each benchmark and size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.meter import Work
-from benchmarks.places import BUILD
+from benchmarks.places import MEASURED
 
 OURS, BY_HAND = "ours", "by hand"
 
@@ -64,8 +64,8 @@ def write(benchmark: str, rows: int, cases: Iterable[Case], **more: Any) -> Path
         **more,
         "cases": [case.to_json() for case in cases],
     }
-    BUILD.mkdir(parents=True, exist_ok=True)
-    path = BUILD / f"{benchmark}-{rows}.json"
+    MEASURED.mkdir(parents=True, exist_ok=True)
+    path = MEASURED / f"{benchmark}-{rows}.json"
     part = path.with_suffix(".part")
     part.write_text(json.dumps(document, indent=1) + "\n")
     part.replace(path)
@@ -74,7 +74,7 @@ def write(benchmark: str, rows: int, cases: Iterable[Case], **more: Any) -> Path
 
 def read(benchmark: str) -> list[dict[str, Any]]:
     """The results of one benchmark, the smallest size first."""
-    found = (json.loads(path.read_text()) for path in BUILD.glob(f"{benchmark}-*.json"))
+    found = (json.loads(path.read_text()) for path in MEASURED.glob(f"{benchmark}-*.json"))
     return sorted((value for value in found if value["benchmark"] == benchmark), key=lambda value: int(value["rows"]))
 
 
