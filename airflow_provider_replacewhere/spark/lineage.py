@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_replacewhere.planning.lineage import CHANGED, MOST_HOPS, PARTNER, Arrival, Partner
 from airflow_provider_replacewhere.predicates.domains import Domain
-from airflow_provider_replacewhere.spark.jvm import class_name, seq, subexpressions, to_seq
+from airflow_provider_replacewhere.spark.jvm import class_name, seq, subexpressions, to_seq, walk
 from airflow_provider_replacewhere.spark.schema import sql_type
 from airflow_provider_replacewhere.spark.sources import Source, source_of
 
@@ -319,8 +319,10 @@ class _Reader:
 
         :param beside: the scans that the filter is to reach through this one, which it cannot come through
         """
+        if any(_blurs(node) for node, _ in scan.path):
+            return None
         if scan.value is not None:
-            value = None if _is_blurred(scan) else self._text(scan.value, scan)
+            value = self._text(scan.value, scan)
             return None if value is None else Arrival(value, self._all(scan.where, scan), scan.used)
         meetings = list(self._meetings(scan, scans))
         # Scans that the filter itself reaches come first, at whichever join: each table in between is read as well.
@@ -364,7 +366,7 @@ class _Reader:
             if not theirs.through(node, child, as_partner=True):
                 return None
         on = []
-        for conjunct in conjuncts(join.condition().get()) if join.condition().isDefined() else ():
+        for conjunct in _conditions(join):
             if _mentions_unknown(conjunct) or _has_subquery(conjunct) or not conjunct.deterministic():
                 continue
             carried = None if other.value is None else _same_value(conjunct, mine, theirs, other.value)
@@ -414,15 +416,26 @@ def _is_told_apart(expression: Any) -> bool:
     return not _BLURRED_TYPES.search(str(expression.dataType().sql()))
 
 
-def _is_blurred(scan: _Scan) -> bool:
+def _blurs(node: Any) -> bool:
     """Whether Spark let the filter pass a group, partition or join whose keys may be equal and not the same.
 
     Spark does so for a filter on what is made of such a key (measured on 4.2.0: ``CAST(d AS STRING)`` passes
-    ``GROUP BY d``), which then says of one row what holds for another.
+    ``GROUP BY d``), which then says of one row what holds for another, and so does all that follows from it below.
     """
-    return not all(_is_told_apart(part) for part in subexpressions(scan.value)) and not all(
-        _is_told_apart(key) for node, _ in scan.path for key in _keys(node)
+    return not all(_is_told_apart(key) for key in _keys(node)) and any(
+        _mentions_unknown(conjunct) and not all(_is_told_apart(part) for part in subexpressions(conjunct))
+        for below in walk(node)
+        for conjunct in _conditions(below)
     )
+
+
+def _conditions(node: Any) -> list[Any]:
+    match class_name(node):
+        case "Filter":
+            return conjuncts(node.condition())
+        case "Join" if node.condition().isDefined():
+            return conjuncts(node.condition().get())
+    return []
 
 
 def _keys(node: Any) -> list[Any]:
@@ -432,10 +445,10 @@ def _keys(node: Any) -> list[Any]:
             return seq(node.groupingExpressions())
         case "Window" | "WindowGroupLimit":
             return seq(node.partitionSpec())
-        case "Join" if node.condition().isDefined():
+        case "Join":
             return [
                 side
-                for conjunct in conjuncts(node.condition().get())
+                for conjunct in _conditions(node)
                 if class_name(conjunct) in ("EqualTo", "EqualNullSafe")
                 for side in (conjunct.left(), conjunct.right())
             ]

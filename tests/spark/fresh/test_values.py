@@ -46,6 +46,18 @@ STORIES = {
         "code >= ''",
         ["DELETE FROM {events} WHERE id = 3", "INSERT INTO {events} VALUES (4, -0.0D)"],
     ),
+    "0.0 and -0.0 in a group above the join that tells its text": Story(
+        [
+            "{events} (d DOUBLE)",
+            "{events} VALUES (0.0D), (-0.0D), (1.0D)",
+            "{names} (id INT, code STRING)",
+            "{names} VALUES (1, '0.0'), (2, '1.0'), (3, '-0.0')",
+        ],
+        "SELECT CAST(d AS STRING) AS code, count(*) AS n FROM {events} JOIN {names} n ON n.code = CAST(d AS STRING) "
+        "GROUP BY d",
+        "code >= ''",
+        ["DELETE FROM {names} WHERE id = 3"],
+    ),
     "letter case that a group ignores": Story(
         ["{events} (id INT, name STRING)", "{events} VALUES (1, 'Bern'), (2, 'Chur'), (3, 'BERN')"],
         "SELECT CAST(folded AS STRING COLLATE UTF8_BINARY) AS name, n FROM "
