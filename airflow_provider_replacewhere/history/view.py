@@ -24,9 +24,9 @@ from airflow_provider_replacewhere.planning.coverage import Coverage
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection
 
-# Databases limit the number of values in one statement.
 MOST_RUNS = 1_000
 """So many runs of a table are read for its map, the newest. What they prove is folded from all."""
+# Databases limit the number of values in one statement.
 _ASK_AT_ONCE = 500
 
 
