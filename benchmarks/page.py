@@ -67,10 +67,12 @@ make bench ROWS=20000000    # at another, TURNS=2 turns of each case; the page s
 make bench-page             # the page alone, from the results that are there
 
 # A part of it: some layouts and cases, so many turns of each.
-python -m benchmarks.incremental --rows 20000000 --turns 2 --layouts partitioned
+python -m benchmarks.incremental --rows 1000000 10000000 20000000 --turns 2 --layouts partitioned
 python -m benchmarks.incremental --rows 100000000 --turns 1 --layouts partitioned \\
   --cases nothing "1 of 30 days" "30 of 30 days"
+python -m benchmarks.submit --rows 1000000 --turns 1
 python -m benchmarks.warehouse --rows 40000000 --batches 3 --cases "few change" --days 90
+python -m benchmarks.alternatives --rows 1000000 --turns 2
 ```
 
 Both sides are measured in turn, in one Spark session (or process by process, where that is said), over the same source

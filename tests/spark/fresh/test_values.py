@@ -166,6 +166,31 @@ def daily():
         assert rows_of(lake.read("daily")) == [(day,)]
 
 
+def test_two_casts_that_are_written_alike_and_have_two_zones_are_told_apart(lake: Lake, tmp_path: Path) -> None:
+    lake.sql("CREATE TABLE {events} (at TIMESTAMP) USING DELTA")
+    lake.sql("INSERT INTO {events} VALUES (TIMESTAMP'2026-03-05 20:00:00Z')")
+    file = tmp_path / "flows.py"
+    file.write_text("""
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession
+spark = SparkSession.active()
+
+@dp.temporary_view(spark_conf={"spark.sql.session.timeZone": "Asia/Tokyo"})
+def days():
+    return spark.table("events").selectExpr("CAST(at AS DATE) AS day", "at")
+
+@dp.table(name="daily", replace_where="day >= DATE'2026-03-03' AND here >= DATE'2026-03-03'")
+def daily():
+    there = spark.table("days")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    return there.selectExpr("CAST(at AS DATE) AS here", "day")
+""")
+    lake.run(file)
+    lake.sql("INSERT INTO {events} VALUES (TIMESTAMP'2026-03-07 20:00:00Z')")
+    lake.run(file)
+    assert sorted(str(row.day) for row in lake.read("daily").collect()) == ["2026-03-06", "2026-03-08"]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
