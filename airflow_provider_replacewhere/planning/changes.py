@@ -51,6 +51,15 @@ class File:
         """What tells one set of rows from another: a file, and which of its rows are deleted."""
         return self.path, self.deletion_vector
 
+    @property
+    def rows(self) -> int | None:
+        """How many rows it holds, those left out that are deleted in it; None where the log does not tell."""
+        rows = (self.stats or {}).get("numRecords")
+        deleted = (self.action.get("deletionVector") or {}).get(
+            "cardinality", 0 if self.deletion_vector is None else None
+        )
+        return None if rows is None or deleted is None else int(rows) - int(deleted)
+
 
 @dataclass(frozen=True)
 class LogCommit:

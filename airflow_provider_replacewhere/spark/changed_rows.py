@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 # What createDataFrame looks at in a file's action.
 _ACTION = ("path", "partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 _IGNORES = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+SMALL_BYTES = 8 << 20
+"""Changes up to this size are compared in one task: quicker than to divide them among several."""
+
 _ADDED_BY = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 
 
@@ -43,16 +46,19 @@ class ChangedRows:
         """The size of the files that have to be read."""
         return sum(file.size for file in (*self._gone, *self._new))
 
-    def frame(self, columns: Sequence[str]) -> DataFrame:
+    def frame(self, columns: Sequence[str], *, only_removed: bool = False) -> DataFrame:
         """The rows, by some columns: those that are in one version oftener than in the other.
 
         A row that was copied from one file to another is in both, and so is one that was deleted and put back.
 
+        :param only_removed: whether only those are wanted that are in the later version less often; some were removed
         :raises ValueError: the files, or the values in them, do not allow to tell
         """
         if self.only_added:
             return self._files(self._new).selectExpr(*quoted(columns))
-        return self._counted(columns).where(F.col(SURPLUS) != 0).selectExpr(*quoted(columns))
+        compared = self._counted(columns, are_small=self.bytes <= SMALL_BYTES)
+        differs = F.col(SURPLUS) < 0 if only_removed else F.col(SURPLUS) != 0
+        return compared.where(differs).selectExpr(*quoted(columns))
 
     def removed(self, columns: Sequence[str]) -> int:
         """How many rows are gone, or there less often, by some columns; for changes that one task can compare.
@@ -65,7 +71,8 @@ class ChangedRows:
     def _counted(self, columns: Sequence[str], *, are_small: bool = False) -> DataFrame:
         names = quoted(columns)
         if any(commit.has_change_data for commit in self._commits):
-            return counted(self._change_data(names))
+            changed = self._change_data(names)
+            return counted(changed.coalesce(1) if are_small else changed)
         new, gone = (self._files(files).selectExpr(*names) for files in (self._new, self._gone))
         return surplus(new, gone, are_small=are_small)
 

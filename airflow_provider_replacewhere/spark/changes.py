@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_replacewhere.errors import PredicateError
-from airflow_provider_replacewhere.planning.changes import LogCommit
+from airflow_provider_replacewhere.planning.changes import LogCommit, net_files
 from airflow_provider_replacewhere.planning.coverage import Pin
 from airflow_provider_replacewhere.planning.decide import Reason, SourceChange
 from airflow_provider_replacewhere.planning.lineage import CHANGED, PARTNER, Arrival, Lineage, Partner
@@ -31,8 +31,9 @@ from airflow_provider_replacewhere.spark.changed_rows import ChangedRows
 from airflow_provider_replacewhere.spark.errors import in_short
 from airflow_provider_replacewhere.spark.freshness import source_commits
 from airflow_provider_replacewhere.spark.log import layout_of_frame
+from airflow_provider_replacewhere.spark.multiset import quoted
 from airflow_provider_replacewhere.spark.schema import sql_type
-from airflow_provider_replacewhere.spark.skipping import scanned
+from airflow_provider_replacewhere.spark.skipping import scanned, table_bytes
 from airflow_provider_replacewhere.spark.sources import pinned
 from airflow_provider_replacewhere.spark.values import key_of, to_key
 
@@ -56,8 +57,10 @@ LEAST_GAIN = 3
 """Larger ones only where recomputing what they may have changed would read so many times as much."""
 FEW_ROWS = 100_000
 """So many rows of a table between two others are sent to each task; more are sorted."""
+LARGE_PARTNER = 2 << 30
+"""A join with a table of so many bytes in the window costs more than to try it with a few values first."""
 SAMPLE = 3
-"""So many single values are tried first, where a join with a large partner has to tell them."""
+"""So many single values are tried."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +193,7 @@ class _Mapping:
     before: Mapping[str, Pin]
     commits: Sequence[LogCommit]
     arrivals: Arrivals
+    _cached: list[DataFrame] = field(default_factory=list)
 
     @property
     def session(self) -> SparkSession:
@@ -266,7 +270,7 @@ class _Mapping:
 
     def pays(self, stale: Region) -> bool:
         """Whether a look at the changed rows may save more than it costs: a part of the recomputation of ``stale``."""
-        if self.changed.only_added and self._files_tell_all():
+        if self._files_tell_all():
             return False
         if self.question.thorough or self.changed.bytes <= CHEAP_BYTES:
             return True
@@ -274,27 +278,39 @@ class _Mapping:
         return work is not None and self.changed.bytes * LEAST_GAIN <= work
 
     def _files_tell_all(self) -> bool:
-        """Whether each file that was added is about one value of each key: its rows tell no more than its bounds."""
-        files = [file for commit in self.commits for file in commit.added]
-        if not self.keys or len(files) > MOST_FILES:
+        """Whether the log says as much as the rows would: each value of a key that files are about did change.
+
+        So it is where each file is about one value, and more of the rows about it are there than before, or fewer.
+        """
+        gone, new = net_files(self.commits)
+        if not self.keys or len(gone) + len(new) > MOST_FILES:
             return False
         for key in self.keys:
             for arrival in self.arrivals[key.name]:
                 if arrival.partner is not None or not all(sql.endswith(" IS NOT NULL)") for sql in arrival.where):
                     return False
-                for file in files:
-                    values = self._values_from(rows_of(file, self.layout), arrival, key)
-                    if values is None or _number_of(values) > 1:
-                        return False
+                more: dict[Values, int] = defaultdict(int)
+                for sign, files in ((1, new), (-1, gone)):
+                    for file in files:
+                        # Where nothing was removed, any rows are more rows.
+                        rows = file.rows if gone else 1
+                        values = self._values_from(rows_of(file, self.layout), arrival, key)
+                        if rows is None or values is None or _number_of(values) > 1:
+                            return False
+                        if not values.is_empty:
+                            more[values] += sign * rows
+                if 0 in more.values():
+                    return False
         return True
 
     def by_rows(self, stale: Region) -> Region:
         """The part of what bounds allow that the changed rows themselves are about."""
         asked = (*self.keys, *self.others)
         needed = dict.fromkeys(name for c in asked for a in self.arrivals[c.name] for name in a.used)
-        # A join is tried with a few values before it is made with all.
-        reads = sum(1 if arrival.partner is None else 2 for c in self.keys for arrival in self.arrivals[c.name])
-        with _kept(self.changed.frame(tuple(needed)), reads=reads) as changed:
+        frame = self.changed.frame(tuple(needed))
+        # Read once, however many questions are asked of them.
+        changed = self._kept(frame) if sum(len(self.arrivals[c.name]) for c in self.keys) > 1 else frame
+        try:
             for column in self.keys:
                 values = self._found(changed, column, MOST_VALUES)
                 stale = stale.intersect(self.region_of(column, values))
@@ -304,7 +320,14 @@ class _Mapping:
                 if all(arrival.partner is None for arrival in self.arrivals[column.name]):
                     values = self._found(changed, column, MOST_OTHER_VALUES)
                     stale = stale.intersect(self.region_of(column, values))
+        finally:
+            for kept in self._cached:
+                kept.unpersist()
         return stale
+
+    def _kept(self, frame: DataFrame) -> DataFrame:
+        self._cached.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        return self._cached[-1]
 
     def _is_worth_another(self, stale: Region) -> bool:
         """Whether a column that is no key should narrow too: files are laid out by keys, and rewritten whole."""
@@ -331,48 +354,38 @@ class _Mapping:
         sample = _sample(column.within)
         if arrival.partner is None or sample is None or self.question.thorough:
             return False
-        size = scanned(self._inside(arrival.partner.chain[-1], arrival, column))["bytes"]
-        if size is None or size <= CHEAP_BYTES:
+        last = arrival.partner.chain[-1]
+        if table_bytes(self._partner(last)) <= LARGE_PARTNER:
+            return False
+        size = scanned(self._inside(last, arrival, column))["bytes"]
+        if size is None or size <= LARGE_PARTNER:
             return False
         few = Column(column.name, column.domain, sample)
-        met = self._met(
-            _where(changed, arrival.where), arrival, arrival.partner, few, self.changed.bytes <= CHEAP_BYTES
-        )
-        return met.distinct().count() == SAMPLE
+        return self._values(changed, arrival, few, as_they_were=False).distinct().count() == SAMPLE
 
-    def _values(self, changed: DataFrame, arrival: Arrival, column: Column) -> DataFrame:
-        rows = _where(changed, arrival.where)
-        if arrival.partner is None:
-            return rows.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`")
-        found = self._met(rows, arrival, arrival.partner, column, self.changed.bytes <= CHEAP_BYTES)
-        for partner in arrival.partner.chain:
-            # Rows that a partner had before may have met them too, and in a self-join they may have gone together.
-            moved = self.changes.rows(partner.source, self.before[partner.source])
-            if moved is not None:
-                theirs = _where(moved.frame(partner.used), partner.where)
-                found = found.unionAll(self._onward(theirs, arrival, partner, column, moved.bytes <= CHEAP_BYTES))
-        return found
+    def _values(self, changed: DataFrame, arrival: Arrival, column: Column, *, as_they_were: bool = True) -> DataFrame:
+        """The values that changed rows are about, as keys.
 
-    def _met(self, rows: DataFrame, arrival: Arrival, partner: Partner, column: Column, are_few: bool) -> DataFrame:
-        """The values of those rows of the last partner, as it is now, that some rows are joined with.
-
-        :param rows: of the source, or of the partner before this one
-        :param are_few: whether each task can have them all
+        :param as_they_were: whether rows count that partners had before and have no more: they may have been joined
+            with those of the source that are gone too
         """
-        theirs = self._partner(partner) if partner.partner else self._inside(partner, arrival, column)
-        on = F.expr(" AND ".join(f"({sql})" for sql in partner.on))
-        changed = (F.broadcast(rows) if are_few else rows).alias(CHANGED)
-        met = theirs.alias(PARTNER).join(changed, on, "left_semi").select(f"{PARTNER}.*")
-        # How many rows of a table in between there are shows only when they are counted.
-        are_few = partner.partner is not None and met.limit(FEW_ROWS + 1).count() <= FEW_ROWS
-        return self._onward(met, arrival, partner, column, are_few)
-
-    def _onward(self, rows: DataFrame, arrival: Arrival, partner: Partner, column: Column, are_few: bool) -> DataFrame:
-        """The values that some rows of a partner are about."""
-        if partner.partner is not None:
-            return self._met(rows, arrival, partner.partner, column, are_few)
-        # Without the alias, which a column of the same name would stand behind.
-        return rows.toDF(*rows.columns).selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`")
+        rows, are_few = _where(changed, arrival.where), self.changed.bytes <= CHEAP_BYTES
+        for partner in arrival.partner.chain if arrival.partner is not None else ():
+            is_last = partner.partner is None
+            theirs = self._inside(partner, arrival, column) if is_last else self._partner(partner)
+            on = F.expr(" AND ".join(f"({sql})" for sql in partner.on))
+            met = theirs.alias(PARTNER).join((F.broadcast(rows) if are_few else rows).alias(CHANGED), on, "left_semi")
+            # Without the alias, which a column of the same name would stand behind.
+            rows = met.select(*(F.col(f"{PARTNER}.{name}") for name in quoted(partner.used))).toDF(*partner.used)
+            moved = self.changes.rows(partner.source, self.before[partner.source]) if as_they_were else None
+            if moved is not None and not moved.only_added:
+                rows = rows.unionAll(_where(moved.frame(partner.used, only_removed=True), partner.where))
+            if not is_last:
+                # How many rows of a table in between there are shows only when they are counted.
+                some = self._kept(rows.limit(FEW_ROWS + 1))
+                are_few = some.count() <= FEW_ROWS
+                rows = some if are_few else rows
+        return rows.selectExpr(f"{to_key(arrival.value, column.domain)} AS `value`")
 
     def _inside(self, partner: Partner, arrival: Arrival, column: Column) -> DataFrame:
         """The rows of the last partner that are about values in the window."""
@@ -441,16 +454,3 @@ def _sample(within: Values) -> Values | None:
 
 def _where(frame: DataFrame, conditions: Iterable[str]) -> DataFrame:
     return reduce(lambda rows, sql: rows.where(sql), conditions, frame)
-
-
-@contextmanager
-def _kept(frame: DataFrame, *, reads: int) -> Iterator[DataFrame]:
-    """The rows read once, however many questions are asked of them."""
-    if reads == 1:
-        yield frame
-        return
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()

@@ -73,6 +73,12 @@ def scanned(frame: DataFrame) -> dict[str, int | None]:
     }
 
 
+def table_bytes(frame: DataFrame) -> int:
+    """The size of the tables that a query reads, whatever its conditions, in bytes."""
+    leaves = (node for node in walk(frame._jdf.queryExecution().analyzed()) if class_name(node) == "LogicalRelation")
+    return sum(int(str(leaf.relation().sizeInBytes())) for leaf in leaves)
+
+
 def _total(numbers: Iterable[int | None]) -> int | None:
     found = list(numbers)
     return None if None in found else sum(int(n) for n in found if n is not None)

@@ -24,6 +24,7 @@ TYPES = {
     "timestamp_ntz": ("TIMESTAMP_NTZ",),
     "int": ("INT", "BIGINT", "SMALLINT"),
     "dec": ("DECIMAL(8,2)",),
+    "double": ("DOUBLE",),
     "string": ("STRING",),
     "daystring": ("STRING",),
     "bool": ("BOOLEAN",),
@@ -78,6 +79,10 @@ def literal(kind: str, number: int, rng: random.Random | None = None) -> str:
             return str(number)
         case "dec":
             return f"{number}.{rng.choice((0, 5)) if rng else 0}0BD"
+        case "double":
+            # Two zeros that Spark calls equal, and a NaN that equals itself.
+            special = {0: rng.choice(("0.0D", "-0.0D")) if rng else "0.0D", 3: "CAST('NaN' AS DOUBLE)"}
+            return special.get(number, f"{number}.5D")
         case "string":
             return f"'{STRINGS[number % len(STRINGS)]}'"
         case "daystring":

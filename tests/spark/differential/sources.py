@@ -31,7 +31,7 @@ def sources(rng: random.Random) -> dict[str, Table]:
     """``facts`` and ``events``, alike, and ``dims``, which may have no day in common with them."""
     day = rng.choices(("date", "timestamp", "timestamp_ntz", "daystring", "int"), (7, 1, 1, 1, 1))[0]
     other = day if rng.random() < 0.8 or day in ("daystring", "int") else "date"
-    key = rng.choice(("int", "int", "string", "dec"))
+    key = rng.choice(("int", "int", "string", "dec", "double"))
     key_types = TYPES[key] if key != "dec" else ("DECIMAL(6,0)",)
 
     def columns(day: str) -> tuple[Column, ...]:

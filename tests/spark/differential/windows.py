@@ -80,7 +80,7 @@ def window(rng: random.Random, columns: Sequence[Column], near: tuple[int, ...])
         day = rng.choice(plain if plain and rng.random() < 0.8 else others)
     low = near[0] if rng.random() < 0.7 else rng.randrange(DAYS - 4)
     high = near[1] if rng.random() < 0.7 and near[1] > low else min(low + rng.randint(3, 7), DAYS)
-    if day.kind in ("int", "dec", "string") and day.name not in ("day", "d"):
+    if day.kind in ("int", "dec", "double", "string") and day.name not in ("day", "d"):
         low, high = rng.choice(((0, 2), (1, 3), (1, 4), (2, 4), (0, 4)))
     styles = ["range"] * 4 + ["between", "from", "upto", "list", "gap", "or null", "mirrored"]
     styles += ["one"] if rng.random() < 0.4 else []

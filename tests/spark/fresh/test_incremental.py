@@ -221,6 +221,52 @@ def test_what_another_flow_replaced_is_known_without_a_look_at_its_rows(lake: La
     assert rows_of(lake.read("daily")) == recomputed(lake, "SELECT day, sum(fare) AS fares FROM rides GROUP BY day")
 
 
+@pytest.mark.parametrize(
+    ("query", "stale", "found_by"),
+    [
+        ("SELECT * FROM {rides} WHERE day = DATE'2026-03-05' AND fare <> 51", days(5), "statistics"),
+        # As many rows as before, which may be the same.
+        ("SELECT day, at, station, 0 FROM {rides} WHERE day = DATE'2026-03-05'", days(5), "rows"),
+        ("SELECT * FROM {rides} WHERE day = DATE'2026-03-05'", None, None),
+    ],
+)
+def test_partitions_with_more_or_fewer_rows_than_before_are_not_looked_into(
+    lake: Lake, query: str, stale: str | None, found_by: str | None
+) -> None:
+    lake.read("rides").write.format("delta").partitionBy("day").save(str(lake.path("parts")))
+    shutil.rmtree(lake.path("rides"))
+    lake.path("parts").rename(lake.path("rides"))
+    run(lake, BY_DAY)
+    lake.sql(f"INSERT INTO {{rides}} REPLACE WHERE day = DATE'2026-03-05' {query}")
+    report = run(lake, BY_DAY)
+    assert report.replaced == stale
+    assert [reason["found_by"] for reason in report.reasons] == ([found_by] if found_by else [])
+
+
+WINDOW_OF_CITIES = (
+    "(((`city` IN ('Basel', 'Thun')) OR (`city` IS NULL))"
+    " AND ((`day` >= DATE '2026-03-03') AND (`day` < DATE '2026-03-11')))"
+)
+
+
+@pytest.mark.parametrize(("station", "stale"), [(2, days(4, 7)), (1, WINDOW_OF_CITIES)])
+def test_a_large_partner_is_asked_for_a_few_values_first(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, station: int, stale: str
+) -> None:
+    """Here the 5th and the 9th. Station 1 has rides on both, so that all days are taken for met."""
+    from airflow_provider_replacewhere.spark import changes
+
+    monkeypatch.setattr(changes, "LARGE_PARTNER", 0)
+    monkeypatch.setattr(changes, "SAMPLE", 2)
+    lake.sql(FEW_RIDES)
+    text = flow(BY_CITY, where=f"day >= DATE'{START}' AND day < DATE'2026-03-11'")
+    lake.run(text)
+    lake.sql(f"UPDATE {{stations}} SET city = 'Thun' WHERE id = {station}")
+    report = lake.run(text)
+    assert report.replaced == stale
+    assert rows_of(lake.read("daily")) == recomputed(lake, BY_CITY)
+
+
 def test_lineage_is_asked_once_per_definition(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     from airflow_provider_replacewhere.spark import lineage
@@ -321,7 +367,7 @@ def test_bounds_hold_where_the_changed_rows_are_gone(lake: Lake, settings: dict[
     for day in (4, 5, 6):
         lake.add("rides", (f"2026-03-{day:02}", None, 0, day))
     run(lake, BY_DAY)
-    lake.sql("DELETE FROM {rides} WHERE day = DATE'2026-03-05'")
+    lake.sql("UPDATE {rides} SET fare = 0 WHERE day = DATE'2026-03-05'")
     lake.sql("VACUUM {rides} RETAIN 0 HOURS")
     report = run(lake, BY_DAY)
     assert "the changed rows cannot be read" in report.reasons[0]["cause"]

@@ -126,6 +126,19 @@ def test_deletion_vectors_tell_two_states_of_one_file_apart() -> None:
     assert commit("DELETE", add(deletionVector=inline)).added[0].deletion_vector
 
 
+def test_rows_of_a_file_are_those_that_are_not_deleted_in_it() -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
+    for action, rows in (
+        (add(), 2),
+        (add(deletionVector={**vector, "cardinality": 1}), 1),
+        (add(deletionVector=vector), None),
+        (add(stats=None), None),
+        (add(stats='{"minValues":{"n":1}}'), None),
+    ):
+        (file,) = commit("WRITE", action).added
+        assert file.rows == rows
+
+
 @pytest.mark.parametrize("length", range(1, 200, 13))
 def test_a_file_that_was_cut_off_is_refused(length: int) -> None:
     text = json.dumps({"commitInfo": {"operation": "WRITE"}}) + "\n" + json.dumps(add())
