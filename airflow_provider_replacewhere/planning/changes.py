@@ -54,10 +54,8 @@ class File:
     @property
     def rows(self) -> int | None:
         """How many rows it holds, those left out that are deleted in it; None where the log does not tell."""
-        rows = (self.stats or {}).get("numRecords")
-        deleted = (self.action.get("deletionVector") or {}).get(
-            "cardinality", 0 if self.deletion_vector is None else None
-        )
+        vector = self.action.get("deletionVector")
+        rows, deleted = (self.stats or {}).get("numRecords"), vector.get("cardinality") if vector else 0
         return None if rows is None or deleted is None else int(rows) - int(deleted)
 
 

@@ -30,8 +30,9 @@ def project(folder: Path, tables: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "models").mkdir(parents=True)
     files = {
-        "dbt_project.yml": "name: sales\nprofile: sales\nflags: {send_anonymous_usage_stats: false}\n",
-        "profiles.yml": "sales:\n  target: here\n  outputs:\n    here:\n      type: spark\n      method: session\n"
+        # Called like none of its models: who selects a model by such a name selects them all.
+        "dbt_project.yml": "name: shop\nprofile: shop\nflags: {send_anonymous_usage_stats: false}\n",
+        "profiles.yml": "shop:\n  target: here\n  outputs:\n    here:\n      type: spark\n      method: session\n"
         f"      host: none\n      schema: {SCHEMA}\n      threads: 1\n",
         "models/sales.yml": "models:\n  - name: sales\n    config: {materialized: view, event_time: day}\n",
         "models/sales.sql": f"SELECT * FROM delta.`{tables / 'sales'}`\n",
