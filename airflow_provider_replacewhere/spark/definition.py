@@ -209,7 +209,8 @@ def _helper_sources() -> list[str]:
 def _leaf(leaf: Part, session: SparkSession) -> str:
     """A source and its columns: in a canonical plan columns have no names and a Delta folder has none either.
 
-    Whether a column may hold NULL counts too: the optimiser believes it, and so does what it says of the query.
+    Whether a column may hold NULL counts too, which each may in a canonical plan: the optimiser believes it, and so
+    does what it says of the query.
     """
     node = leaf.node
     columns = ",".join(f"{a.name()}:{a.dataType().sql()}{'' if a.nullable() else '!'}" for a in seq(node.output()))

@@ -26,7 +26,7 @@ from airflow_provider_replacewhere.planning.nulls import (
     no_nulls_in,
 )
 from airflow_provider_replacewhere.planning.touched import has_no_null
-from airflow_provider_replacewhere.spark.jvm import class_name, seq, to_seq, walk
+from airflow_provider_replacewhere.spark.jvm import class_name, seq, to_seq
 from airflow_provider_replacewhere.spark.lineage import asking, conjuncts
 from airflow_provider_replacewhere.spark.log import layout_of_frame
 from airflow_provider_replacewhere.spark.multiset import quoted
@@ -84,10 +84,7 @@ class KeyNulls:
 
     @cached_property
     def _key(self) -> str:
-        # What may be NULL is no part of the definition, and Catalyst leaves out of its answer what may not be.
-        plan = self.rows._jdf.queryExecution().analyzed()
-        scans = sorted(str(node.schema().json()) for node in walk(plan) if class_name(node) == "LogicalRelation")
-        parts = (self.definition_hash, self.rows.schema.json(), *sorted(self.window.columns), *scans)
+        parts = (self.definition_hash, self.rows.schema.json(), *sorted(self.window.columns))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def _is_told_by_keys(self) -> bool:

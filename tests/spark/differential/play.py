@@ -139,6 +139,9 @@ class Stage:
                     break
         finally:
             shutil.rmtree(root)
+            # For an hour, Delta would keep the tables of this world, and with them the sessions that have read them.
+            jvm: Any = self.spark._jvm
+            jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         return played
 
     def _change(self, root: Path, statement: str, played: Played) -> None:
