@@ -71,7 +71,7 @@ python -m benchmarks.incremental --rows 1000000 10000000 20000000 --turns 2 --la
 python -m benchmarks.incremental --rows 100000000 --turns 1 --layouts partitioned \\
   --cases nothing "1 of 30 days" "30 of 30 days"
 python -m benchmarks.submit --rows 1000000 --turns 1
-python -m benchmarks.warehouse --rows 40000000 --batches 3 --cases "few change" --days 90
+python -m benchmarks.warehouse --rows 40000000 100000000 --batches 3 --cases "few change" --days 90
 python -m benchmarks.alternatives --rows 1000000 --turns 2
 ```
 
