@@ -14,6 +14,10 @@ Interval: TypeAlias = tuple[Key | None, Key | None]
 """From the first key (None: no lower bound) up to, but without, the second (None: no upper bound)."""
 
 
+_LOW_ZERO = "-0.0D"
+"""The lower of two zeros, which Spark calls equal. Parquet does not: for ``>= 0.0`` it passes over pages of -0.0."""
+
+
 @dataclass(frozen=True)
 class Values:
     """A set of values.
@@ -151,8 +155,12 @@ class Values:
 
     def _points_to_sql(self, column: str, points: list[Key]) -> list[str]:
         written = [self.domain.to_sql(point) for point in points]
-        # A long IN list is looked up by hash, where -0.0 and 0.0 differ.
-        if len(written) < 2 or (self.domain.name == "double" and 0 in points):
+        # A long IN list is looked up by hash, where -0.0 and 0.0 differ; so do they where Parquet leaves out rows.
+        if self.domain.name == "double" and 0 in points:
+            zero = f"(({column} >= {_LOW_ZERO}) AND ({column} <= 0.0D))"
+            others = zip(points, written, strict=True)
+            return [zero if point == 0 else f"({column} = {value})" for point, value in others]
+        if len(written) < 2:
             return [f"({column} = {value})" for value in written]
         return [f"({column} IN ({', '.join(str(value) for value in written)}))"]
 
@@ -168,6 +176,8 @@ class Values:
         before = None if previous is None else self.domain.to_sql(previous)
         if written is None:
             return f"{other} {before}"
+        if self.domain.name == "double" and key == 0 and usual == ">=":
+            written = _LOW_ZERO
         from_text = self.domain.name in ("string", "binary") and before is not None
         shorter = self.domain.name == "double" and before is not None and len(before) < len(written)
         return f"{other} {before}" if from_text or shorter else f"{usual} {written}"
