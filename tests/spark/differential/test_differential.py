@@ -22,7 +22,7 @@ from tests.spark.differential.worlds import world
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEED, SCENARIOS = 1, 100
+SEED, SCENARIOS = 1, 75
 
 
 @pytest.fixture(scope="module")
