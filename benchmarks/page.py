@@ -16,6 +16,11 @@ from benchmarks.warehouse_tables import FLOWS, HISTORY_DAYS, LATE_DAYS, LATE_SHA
 PAGE = ROOT / "docs" / "benchmarks.md"
 IMAGES = ROOT / "docs" / "images"
 
+LAYOUTS_IN_WORDS = {
+    "partitioned": "*Partitioned* sources are so by day.",
+    "ordered": "*Ordered* ones are not partitioned: their files are in the order of days, two to three days in each.",
+}
+
 Document = dict[str, Any]
 
 
@@ -101,8 +106,8 @@ def incremental(documents: Sequence[Document], images: Path) -> str:
 
 {DAYS} days of sales; the window is the last {WINDOW_DAYS}. The flow joins the products, and counts for each day and
 category the sales, the revenue and the distinct customers. Late sales come, or a product changes, and then each side
-brings its target up to date; what the flow spends on finding out what changed is in its time. *Ordered* sources are not
-partitioned: their files are in the order of days, two to three days in each. *Partitioned* ones are so by day.
+brings its target up to date; what the flow spends on finding out what changed is in its time.
+{_about_layouts(documents)}
 
 ![{title}](images/benchmarks-window.svg)
 
@@ -336,6 +341,11 @@ def _counted(modes: Iterable[str]) -> str:
 
 def _layout(case: Case) -> str:
     return str(case.settings["layout"])
+
+
+def _about_layouts(documents: Sequence[Document]) -> str:
+    present = {_layout(case) for document in documents for case in _cases(document)}
+    return " ".join(text for layout, text in LAYOUTS_IN_WORDS.items() if layout in present)
 
 
 def _turns(documents: Sequence[Document]) -> str:

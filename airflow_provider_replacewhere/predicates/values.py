@@ -158,8 +158,8 @@ class Values:
         # A long IN list is looked up by hash, where -0.0 and 0.0 differ; so do they where Parquet leaves out rows.
         if self.domain.name == "double" and 0 in points:
             zero = f"(({column} >= {_LOW_ZERO}) AND ({column} <= 0.0D))"
-            others = zip(points, written, strict=True)
-            return [zero if point == 0 else f"({column} = {value})" for point, value in others]
+            pairs = zip(points, written, strict=True)
+            return [zero if point == 0 else f"({column} = {value})" for point, value in pairs]
         if len(written) < 2:
             return [f"({column} = {value})" for value in written]
         return [f"({column} IN ({', '.join(str(value) for value in written)}))"]

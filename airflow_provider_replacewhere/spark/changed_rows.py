@@ -28,6 +28,8 @@ _ADDED_BY = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage"
 class ChangedRows:
     """What some successive commits added to a table and removed from it.
 
+    ``gone`` and ``new`` are the files that they removed and added, those left out that came and went in between.
+
     :param commits: all of them, none missing, none of which changed the table's description
     """
 
@@ -35,16 +37,16 @@ class ChangedRows:
         self._session = session
         self._path = path
         self._commits = commits
-        self._gone, self._new = net_files(commits)
+        self.gone, self.new = net_files(commits)
 
     @property
     def only_added(self) -> bool:
-        return not self._gone
+        return not self.gone
 
     @property
     def bytes(self) -> int:
         """The size of the files that have to be read."""
-        return sum(file.size for file in (*self._gone, *self._new))
+        return sum(file.size for file in (*self.gone, *self.new))
 
     def frame(self, columns: Sequence[str], *, only_removed: bool = False) -> DataFrame:
         """The rows, by some columns: those that are in one version oftener than in the other.
@@ -55,7 +57,7 @@ class ChangedRows:
         :raises ValueError: the files, or the values in them, do not allow to tell
         """
         if self.only_added:
-            return self._files(self._new).selectExpr(*quoted(columns))
+            return self._files(self.new).selectExpr(*quoted(columns))
         compared = self._counted(columns, are_small=self.bytes <= SMALL_BYTES)
         differs = F.col(SURPLUS) < 0 if only_removed else F.col(SURPLUS) != 0
         return compared.where(differs).selectExpr(*quoted(columns))
@@ -73,7 +75,7 @@ class ChangedRows:
         if any(commit.has_change_data for commit in self._commits):
             changed = self._change_data(names)
             return counted(changed.coalesce(1) if are_small else changed)
-        new, gone = (self._files(files).selectExpr(*names) for files in (self._new, self._gone))
+        new, gone = (self._files(files).selectExpr(*names) for files in (self.new, self.gone))
         return surplus(new, gone, are_small=are_small)
 
     def _change_data(self, names: Sequence[str]) -> DataFrame:

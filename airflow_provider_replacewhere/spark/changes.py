@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_replacewhere.errors import PredicateError
-from airflow_provider_replacewhere.planning.changes import LogCommit, net_files
+from airflow_provider_replacewhere.planning.changes import LogCommit
 from airflow_provider_replacewhere.planning.coverage import Pin
 from airflow_provider_replacewhere.planning.decide import Reason, SourceChange
 from airflow_provider_replacewhere.planning.lineage import CHANGED, PARTNER, Arrival, Lineage, Partner
@@ -282,7 +282,7 @@ class _Mapping:
 
         So it is where each file is about one value, and more of the rows about it are there than before, or fewer.
         """
-        gone, new = net_files(self.commits)
+        gone, new = self.changed.gone, self.changed.new
         if not self.keys or len(gone) + len(new) > MOST_FILES:
             return False
         for key in self.keys:
